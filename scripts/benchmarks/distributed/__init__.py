@@ -1,5 +1,5 @@
-"""What many processes must reach. Each part is a module here, whose `main()` prints its figures and returns whether all
-of them are reached.
+"""What many processes must reach. Each part is a module here: its `main()` prints figures, and returns whether all of
+them are reached.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ PARTS = ("speed", "arithmetic", "memory", "same_bytes", "kills")
 
 
 def main(parts: Sequence[str] = (), *, short: bool = False) -> int:
-    """Run the parts asked for, by default all, in short to see whether they run: 0, or 1 where a figure is missed, or 2
+    """Run these parts, by default all; in short, to see whether they run. Returns 0, or 1 if a figure is missed, or 2
     for an unknown part.
     """
     unknown = set(parts) - set(PARTS)

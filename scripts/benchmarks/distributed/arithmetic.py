@@ -5,7 +5,7 @@
     memory   parameters, gradients and the optimizer's vectors, what is received of gradients, what forward saves of the
              share, and a gradient that comes in and one that goes out
 
-Nothing of the communication counts as hidden behind backward: what a step takes less than that was.
+The arithmetic hides no communication behind backward: if a step takes less time, some was hidden.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main(*, short: bool = False) -> bool:
 
 
 def _memory(found: dict[str, float], count: int, way: str) -> float:
-    """Of a process above that of one that trains nothing."""
+    """The memory of a process above that of a process that trains nothing."""
     size = found["size"]
     vectors = found["num_vectors"] * size / (count if way == "sharded" else 1)
     received = {"fastest": 0, "bitwise": size, "sharded": min(size, NUM_UNDER_WAY * BUCKET_SIZE * FLOAT)}[way]
@@ -74,7 +74,7 @@ def _memory(found: dict[str, float], count: int, way: str) -> float:
 
 
 def _measured(name: str, size: int, way: str, num_steps: int) -> dict[str, float]:
-    """By processes of their own: memory that another way has freed may stay with a process."""
+    """Measure in new processes: a process may keep memory that another way has freed."""
     process = torchrun(size, "benchmarks.distributed.arithmetic", name, way, str(num_steps), output=subprocess.PIPE)  # type: ignore[arg-type]  # Popen takes it
     said, _ = process.communicate()
     found: dict[str, float] = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
@@ -97,17 +97,17 @@ def measure(name: str, way: str, num_steps: int) -> None:
 
 
 def _share(net: Net, group: ProcessGroup, number: int) -> tuple[Array, ...]:
-    """What the first process has of a batch."""
+    """The first process's share of a batch."""
     batch = net.batches[number % len(net.batches)]
     return tuple(array[cut(len(array), group.size)[0]] for array in batch)
 
 
 def _steps(net: Net, slicing: Slicing, num_steps: int) -> dict[str, float]:
-    """Bytes of the process above its start; then, in turns, seconds of a step, of one of the first process alone on its
-    share, and of the all-reduce of all gradients, in buckets.
+    """Bytes of the process above its start. Then, in turns, the seconds of a step, of a step of the first process alone
+    on its share, and of the all-reduce of all gradients, in buckets.
     """
     start = status_of("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # VmHWM, the most so far, begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM, the most so far
     trainer, group = net.ours(slicing), slicing.group
     for number in range(2):
         trainer.train_step(*net.batches[number])

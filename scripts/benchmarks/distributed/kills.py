@@ -1,4 +1,4 @@
-"""Runs under torchrun --max-restarts of which a random process is killed at a random step: each must end with the bytes
+"""Runs under torchrun --max-restarts in which a random process is killed at a random step: each must end with the bytes
 of a run that nobody disturbed.
 """
 
@@ -43,7 +43,7 @@ def main(*, short: bool = False) -> bool:
 
 
 def _kill(run: subprocess.Popen[str], directory: Path, rank: int, after: int) -> bool:
-    """Kill a process of a run at its first checkpoint behind a step, and say whether it was still there."""
+    """Kill a process of a run at its first checkpoint after a step. Returns whether it was still there."""
     while run.poll() is None:
         steps = [int(path.name[5:]) for path in directory.glob("checkpoints/step-*") if path.name[5:].isdigit()]
         if max(steps, default=0) >= after:

@@ -1,7 +1,7 @@
-"""What `shard_optimizer` gives back: the bytes of the optimizer's vectors on each process, and what is resident.
+"""What `shard_optimizer` saves: the bytes of the optimizer's vectors on each process, and the resident memory.
 
-Each figure is the most of all processes, in MiB, on 784-2048-2048-10. Resident is what a process has after some steps
-above what it had before it made its model, without what it could give back to the system, and the most on the way.
+Each figure is the largest over all processes, in MiB, on 784-2048-2048-10. Resident is what a process has after some
+steps, above what it had before it made its model, without what it can give back to the system; and the most on the way.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ WAYS = {"whole": False, "sharded": True}
 
 
 def main(*, short: bool = False) -> bool:
-    """Print the table; returns whether sharded vectors take a part of 1 / processes. In short, of 1 and 2 processes."""
+    """Print the table. Returns whether sharded vectors take a part of 1 / processes. In short, with 1 and 2 processes.
+    """
     print("".join(f"{column:>16}" for column in ("optimizer", "processes", "way", "vectors", "resident", "most")))
     passed = True
     for size in SIZES[:2] if short else SIZES:
@@ -59,7 +60,7 @@ def measure() -> None:
     with processes() as group:
         group.connect()
         net = Net("784-2048-2048-10")
-        _figures(net, group, "SGD, momentum", shard_optimizer=False)  # what the first one loads is no one's memory
+        _figures(net, group, "SGD, momentum", shard_optimizer=False)  # loads what the others then needn't load
         found = {
             name: {
                 way: _figures(net, group, name, shard_optimizer=sharded)
@@ -76,7 +77,7 @@ def _figures(net: Net, group: ProcessGroup, name: str, *, shard_optimizer: bool)
     """Bytes: of the vectors, resident in the end, and at most."""
     _trim()
     start = status_of("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # VmHWM, the most so far, begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM, the most so far
     model = net.model()
     optimizer = OPTIMIZERS[name](model)
     slicing = Slicing(group.size, group, shard_optimizer=shard_optimizer)

@@ -1,9 +1,9 @@
 """The weights, the optimizer's state and the losses after 200 steps on 1 to 4 processes: the same bytes with `bitwise`,
 and without it the same within rounding.
 
-That is measured in float64. In float32, training itself makes rounding large: one weight of convnet.yaml's that begins
-one unit in the last place higher has moved the weights by 3e-2 of the largest after 200 steps. What isn't rounding is
-as large in float64 as in float32.
+This is measured in float64. In float32, training itself makes rounding large: when one weight of convnet.yaml begins
+one unit in the last place higher, the weights differ by 3e-2 of the largest after 200 steps. A difference that isn't
+rounding is as large in float64 as in float32.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.processes import ROOT
 from nn_manual.arrays import Array
 from nn_manual.run_directory.weights import read_weights
 
-#: A dropout behind the positions.
+#: A dropout after the positions.
 DROPOUT = "model.1={Sequential: [LearnedPositions: {num_positions: 64, embedding_dim: 128}, Dropout: {p: 0.1}]}"
 #: What is trained: a file in config/ and overrides that give some 200 steps, and the same for a few.
 TRAININGS = {
@@ -34,13 +34,13 @@ TRAININGS = {
         ["digits_convnet", "epochs=1", "sync_batch_norm=true"],
     ),
 }
-#: The same, compiled, but for the one whose slices wait for each other.
+#: The same, compiled, except the one whose slices wait for each other.
 TRAININGS |= {
     f"{name}, compiled": ([*long, "compiled=true"], [*short, "compiled=true"])
     for name, (long, short) in list(TRAININGS.items())[:3]
 }
-#: Within rounding of float64, as a fraction of the largest number of an array, after 200 steps that make it a million
-#: times as large, with room for a hundred times more.
+#: The largest difference by rounding in float64, as a fraction of the largest number of an array: 200 steps make
+#: rounding a million times as large, and there is room for a hundred times more.
 ROUNDING = 1e-8
 #: Beside steps of the whole batch.
 OF_WHOLE = 1e-12
@@ -71,12 +71,12 @@ def main(*, short: bool = False) -> bool:
     return passed
 
 
-#: The bytes of all that a training leaves, the same as arrays, and the metrics.
+#: The bytes of everything that a training leaves, the same as arrays, and the metrics.
 Results = tuple[bytes, dict[str, Array], list[dict[str, float]]]
 
 
 def _results(size: int, directory: Path, *arguments: str) -> Results:
-    """Those of a training by so many processes."""
+    """The results of a training by so many processes."""
     if status := train(size, directory, *arguments):
         raise SystemExit(f"{directory}: exit status {status}\n{Path(f'{directory}.log').read_text()[-2000:]}")
     last = max(directory.glob("checkpoints/step-*/state.safetensors"), key=lambda path: path.stat().st_mtime)
@@ -85,7 +85,7 @@ def _results(size: int, directory: Path, *arguments: str) -> Results:
 
 
 def _compare(label: str, alone: Results, found: Results, most: float) -> bool:
-    """Print how far the results are apart, and return whether that is at most so much: 0 is the same bytes."""
+    """Print how far the results are apart. Returns whether that is at most so much: 0 means the same bytes."""
     is_same = alone[0] == found[0] and alone[2] == found[2]
     worst = max(
         float(np.abs(array - alone[1][name]).max() / max(np.abs(alone[1][name]).max(), 1e-30))

@@ -66,9 +66,11 @@ def measure(name: str, rounds: int) -> None:
 
 
 def _times(net: Net, group: ProcessGroup, rounds: int) -> tuple[dict[str, list[float]], float]:
-    """The seconds of a step of each contestant in each round, and those of ours in which it waits for a collective.
+    """The seconds of a step of each contestant in each round, and the seconds for which our step waits for a
+    collective.
 
-    DistributedDataParallel ends with this function, while the group is there: without it, its end may wait for ever.
+    DistributedDataParallel is released at the end of this function, while the group exists: without a group, that may
+    wait for ever.
     """
     waits = _waits()
     both = {"ours by 2": net.our_step(group), "torch by 2": net.torch_step(group.rank, group.size)}
@@ -90,7 +92,7 @@ def _times(net: Net, group: ProcessGroup, rounds: int) -> tuple[dict[str, list[f
 
 
 def _waits() -> list[float]:
-    """A list that grows by the seconds of each wait for a collective of ours."""
+    """A list to which the seconds of each of our waits for a collective are added."""
     waits: list[float] = []
     wait = our_torchrun._Started.wait
 
@@ -104,8 +106,8 @@ def _waits() -> list[float]:
 
 
 def _communication(net: Net, group: ProcessGroup) -> tuple[float, float]:
-    """The seconds that a step's collectives take where nothing is computed meanwhile, and those in which they keep a
-    core busy: where no core is free, what is hidden behind backward takes these from it.
+    """The seconds that a step's collectives take while nothing is computed, and the seconds for which they keep a core
+    busy. If no core is free, hidden communication takes the latter from backward.
     """
     model = net.model()
     buckets, seconds, of_core = buckets_of(model), [], []

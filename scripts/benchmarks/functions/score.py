@@ -1,4 +1,4 @@
-"""Who catches which of 60 wrong functions, names what is wrong, and blames which of 60 right ones."""
+"""Which of 60 wrong functions each check catches and names, and which of 60 right ones it blames."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ Judge = Callable[[Subject], Verdict]
 
 
 def by_check_function(subject: Subject) -> Verdict:
-    """With the sizes, and the dtypes where it needs others than float64. What is named is what is called wrong."""
+    """With the sizes, and with the dtypes if the function needs others than float64. Its words are the names of what it
+    calls wrong.
+    """
     report = check_function(subject.function, subject.reference, subject.inputs, sizes=subject.sizes, **subject.options)
     rows = [f"{row.name}: {row.note}" for row in report.wrong]
     return Verdict(report.passed, "\n".join([report.problem or "", *(c.name for c in report.failures), *rows]))
@@ -57,8 +59,8 @@ def by_gradcheck(subject: Subject) -> Verdict:
 
 
 def by_assert_close(subject: Subject) -> Verdict:
-    """What a test of one's own does, in the dtype that the function is for: both backwards under an upstream gradient
-    of ones, each gradient compared.
+    """What a hand-written test does, in the dtype that the function is for: it compares each gradient of both
+    backwards, under an upstream gradient of ones.
     """
     arguments, run = _plain(subject)
     dtype = subject.options.get("dtypes", [None])[0]
@@ -87,7 +89,7 @@ def _run(run: Callable[[Sequence[Any]], Any], arguments: Arguments) -> dict[str,
 
 
 def _plain(subject: Subject) -> tuple[Arguments, Callable[[Sequence[Any]], Any]]:
-    """The arguments as tensors, and the function of them; a pair becomes an autograd.Function."""
+    """The arguments as tensors, and the function on them; a pair becomes an autograd.Function."""
     arguments = arguments_of(subject.function, subject.reference, subject.draw())
     leaves = tuple(as_tensor(leaf) if floats(leaf) else leaf for leaf in arguments.leaves)
     arguments = replace(arguments, leaves=leaves)
@@ -100,7 +102,7 @@ def _plain(subject: Subject) -> tuple[Arguments, Callable[[Sequence[Any]], Any]]
 
 
 def _in_dtypes(arguments: Arguments, dtype: str | tuple[str, ...]) -> Arguments:
-    """The first of the dtypes that the subject is judged in: one for all floating inputs, or one for each."""
+    """The first of the dtypes in which the subject is judged: one for all floating inputs, or one for each."""
     floating = [leaf for leaf in arguments.leaves if floats(leaf)]
     names = iter((dtype,) * len(floating) if isinstance(dtype, str) else dtype)
     leaves = tuple(leaf.to(getattr(torch, next(names))) if floats(leaf) else leaf for leaf in arguments.leaves)
@@ -138,7 +140,9 @@ JUDGES: dict[str, Judge] = {
 
 
 def main() -> int:
-    """Print the table of docs/checking_your_own_code.md. Returns 1 where check_function misses or blames one."""
+    """Print the table of docs/checking_your_own_code.md. Returns 1 if check_function misses a wrong function or blames
+    a right one, else 0.
+    """
     warnings.simplefilter("ignore")
     wrong = {half: [s for module in modules for s in module.WRONG] for half, modules in _halves().items()}
     right = [subject for modules in _halves().values() for module in modules for subject in module.RIGHT]

@@ -9,7 +9,7 @@ import torch
 
 @dataclass(frozen=True)
 class Subject:
-    """`fault` says what is wrong; empty, nothing is. `named` are words of which the report must hold one."""
+    """`fault` says what is wrong; it is empty if nothing is. The report must contain one of the words in `named`."""
 
     function: Any
     reference: Any

@@ -27,11 +27,11 @@ from nn_manual.registry import components
 
 SEED = 0
 
-#: What trains a net in which something else than the optimizer is mutated.
+#: The optimizer of a net in which something else is mutated.
 MOMENTUM = functools.partial(SGD, momentum=0.9)
 
 
-#: What forward and backward of a layer call to compute, beside what only looks at shapes.
+#: The methods that forward and backward of a layer call to compute, without those that only look at shapes.
 LAYER_HELPERS = (
     *("_exact", "_tanh", "_layer", "_layer_backward", "_derivatives", "_count", "_rows_and_columns"),
     *("_attend", "_map", "_map_backward", "_scores", "_exponential"),
@@ -59,13 +59,13 @@ class Subject:
     trials: Callable[[Any, str], Iterator[Trial]]
 
     def mutants(self) -> Iterator[Mutant]:
-        """The generated ones, then those written by hand."""
+        """The generated mutants, then those written by hand."""
         for method, (returns, tensors) in self.methods.items():
             yield from mutants(self.owner, method, returns, tensors, self._run)
         yield from handwritten(self.owner)
 
     def _run(self, changed: type) -> None:
-        """Every trial's first cases: each branch of a method has been taken by then."""
+        """Run the first cases of every trial: these take each branch of a method."""
         for trial in self.trials(changed, "float32"):
             for _ in itertools.islice(trial.cases, 3):
                 pass
@@ -164,7 +164,7 @@ def layer_nets(owner: type[Layer], dtype: str) -> Iterator[tuple[Sequential, int
 
 
 def _loss_trials(owner: type[Loss], dtype: str) -> Iterator[Trial]:
-    """Each example behind a layer that does nothing, and behind a net."""
+    """Each example after a layer that does nothing, and after a net."""
     for loss in owner.examples():
         yield Trial(loss_cases(loss, dtype, SEED), "loss", "loss.")
     for loss in owner.examples(num_outputs=3):
@@ -172,7 +172,7 @@ def _loss_trials(owner: type[Loss], dtype: str) -> Iterator[Trial]:
 
 
 def loss_net(dtype: str) -> Sequential:
-    """What stands before a loss; its input and its output are (batch, 3)."""
+    """The net before a loss; its input and its output are (batch, 3)."""
     return Sequential(Linear(3, 3), Tanh(), Linear(3, 3), seed=SEED, dtype=dtype)
 
 

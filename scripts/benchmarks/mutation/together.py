@@ -1,7 +1,8 @@
-"""Mistakes in training whose steps are proven together: the verdict must be that of steps proven one by one.
+"""Mistakes in a training whose steps are proven together: the verdict must be the same as for steps that are proven one
+by one.
 
-The first step of a training is right, since the checker proves it alone. From the second step on the class is the
-wrong one, and the steps wait for their proof.
+The first step of a training is right, since the checker proves it alone. From the second step on the class is wrong,
+and the steps wait for their proof.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 
-#: Of each training: enough that a group of them fills no ring.
+#: Steps of each training: not enough to fill a ring with a group of them.
 NUM_STEPS = 4
 
 
 class Training(NamedTuple):
-    """What is trained, and the object in it that is of the mutated class."""
+    """What is trained, and the object in it whose class is mutated."""
 
     net: Sequential
     loss: Loss
@@ -38,8 +39,8 @@ class Training(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What ended a training: the number of the step, the label of what was called wrong, and its tensor, each empty
-    where there is none; all the words; and how many steps could be proven together.
+    """What ended a training: the number of the step, and the label and the tensor of what was called wrong, each empty
+    if there is none; the whole message; and how many steps could be proven together.
     """
 
     step: int
@@ -49,17 +50,17 @@ class Verdict(NamedTuple):
     most: int
 
     def is_same(self, other: Verdict) -> bool:
-        """Whether both name the same step and place. A formula that reads memory that nobody has written computes other
-        numbers each time: it may be called one that isn't deterministic, without a tensor, or be wrong by another
-        number, but neither later nor elsewhere.
+        """Whether both name the same step and place. A formula that reads memory that nobody has written to computes
+        other numbers each time. It may be called not deterministic, without a tensor, or wrong by another number, but
+        in the same step and the same place.
         """
         same_tensor = self.tensor == other.tensor or not (self.tensor and other.tensor)
         return (self.step, self.label) == (other.step, other.label) and same_tensor
 
 
 class Verdicts(NamedTuple):
-    """Of a wrong class: in how many trainings it was, in how many of them steps were proven together, and in how many
-    one was called wrong; `differ` has the words of both where they don't name the same.
+    """For a wrong class: in how many trainings it was, in how many of these steps were proven together, and in how many
+    a step was called wrong. `differ` has both messages if they don't name the same.
     """
 
     num_trainings: int
@@ -69,8 +70,8 @@ class Verdicts(NamedTuple):
 
 
 def verdicts(changed: type[Any], number: int) -> Verdicts:
-    """Train with a layer, a loss or an optimizer of a wrong class, in one dtype and on inputs of one kind, that of its
-    `number`: many of them meet all.
+    """Train with a layer, a loss or an optimizer of a wrong class, in one dtype and on inputs of one kind. The mutant's
+    `number` decides both, so that many mutants meet all of them.
     """
     num_together, num_caught, differ = 0, 0, []
     dtype, kind = list(DTYPES)[number % 2], list(KINDS)[number // 2 % len(KINDS)]

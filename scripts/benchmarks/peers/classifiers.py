@@ -1,4 +1,4 @@
-"""The classifiers of scikit-learn and thinc: nets of Linear and ReLU, in their own words."""
+"""The classifiers of scikit-learn and thinc: nets of Linear and ReLU, as their users write them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CannotTakeError(Exception):
 
 
 def scikit_learn(subject: Subject) -> Callable[[], object]:
-    """MLPClassifier.partial_fit, a call an epoch. Of two classes it predicts one number, not two."""
+    """MLPClassifier.partial_fit, one call an epoch. For two classes it predicts one number, not two."""
     from sklearn.neural_network import MLPClassifier
 
     sizes, (inputs, targets) = _sizes(subject), subject.stacked()

@@ -16,7 +16,7 @@ from nn_manual.compile.blas import MEASURED, Blas, Choice
 from nn_manual.compile.blas import blas_of as own_blas
 from nn_manual.data import Examples
 
-if TYPE_CHECKING:  # what compiles isn't loaded beside others
+if TYPE_CHECKING:  # compilers are only loaded by the contestants that need them
     from nn_manual.compile.plan import Plan
 
 Epoch = Callable[[], object]
@@ -69,7 +69,7 @@ def torch_eager(subject: Subject) -> Epoch:
 
 
 def torch_compiled(subject: Subject) -> Epoch:
-    """The same, forward and loss under torch.compile, and with them backward."""
+    """The same, with forward, loss and so backward under torch.compile."""
     import torch
 
     return _torch(subject, torch.compile)
@@ -140,7 +140,7 @@ def products(subject: Subject) -> Epoch:
 
 
 def blas_of(contestant: str, epoch: Epoch, threads: int) -> str:
-    """Who multiplies its matrices, on how many threads: so many, unless it chose by itself."""
+    """Who multiplies its matrices, and on how many threads: on the given number, unless it chose by itself."""
     choice = getattr(epoch, "choice", MEASURED)
     if choice.blas is not None:
         library, threads = f"{choice.blas}'s {_short(own_blas(choice.blas))}", choice.threads or threads
@@ -159,7 +159,7 @@ def blas_of(contestant: str, epoch: Epoch, threads: int) -> str:
 
 
 def _short(blas: Blas) -> str:
-    """openblas 0.3.31, so that a line of the table has no more than 80 columns."""
+    """The short name, openblas 0.3.31, so that a line of the table has at most 80 columns."""
     return re.sub(r"^(\w+ \d+\.\d+\.\d+)\b.*", r"\1", blas.library)
 
 

@@ -30,12 +30,12 @@ from nn_manual import (
 
 #: The parameters and buffers by their names, which begin with the layer's.
 Values = dict[str, Any]
-#: What a layer computes of the values and its input, and the buffers that it changes.
+#: What a layer computes from the values and its input, and the buffers that it changes.
 Function = Callable[[Values, Any], tuple[Any, Values]]
 
 
 def jax_net(model: Sequential) -> Function:
-    """The model's output, of parameters and buffers by their names, and an input; and the new buffers."""
+    """A function of parameters and buffers by their names, and of an input: the model's output, and the new buffers."""
     return _chain([(name, _version(layer)) for name, layer in model.children().items()])
 
 

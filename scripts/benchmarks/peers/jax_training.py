@@ -15,17 +15,17 @@ from nn_manual import SGD, Adam, AdamW, Trainer
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import group_of_each
 
-#: The parameters, what the optimizer keeps of each, the buffers, and the number of the step.
+#: The parameters, the optimizer's state for each, the buffers, and the number of the step.
 State = tuple[Values, Values, Values, Any]
 #: A training step: the new state, and the loss.
 Step = Callable[[State, tuple[Any, Any]], tuple[State, Any]]
 
-#: torch's, in the denominator of the factor that clips.
+#: torch's number in the denominator of the factor that clips.
 CLIP_EPS = 1e-6
 
 
 def jitted(subject: Subject) -> Callable[[], object]:
-    """An epoch of calls of a compiled step; memory of the old state is given to the new one."""
+    """An epoch of calls of a compiled step; the new state takes the memory of the old one."""
     state, step = _training(subject.new_trainer())
     compiled = jax.jit(step, donate_argnums=0)
     batches = [(jnp.asarray(input), jnp.asarray(target)) for input, target in subject.batches()]

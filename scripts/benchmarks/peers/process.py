@@ -1,8 +1,8 @@
 """One contestant on one net, in a process of its own: `python -m benchmarks.peers.process CONTESTANT SUBJECT THREADS`.
 
-It trains an epoch, so that all is compiled, and prints whose BLAS it uses, on how many threads, as JSON. Then for each
-line that it reads it trains an epoch and prints the microseconds that a step took. Where it can't, the line that it
-prints first says why.
+It trains an epoch, so that everything is compiled, and prints whose BLAS it uses, and on how many threads, as JSON.
+Then, for each line that it reads, it trains an epoch and prints the microseconds that a step took. If it can't train,
+the first line that it prints says why.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main(contestant: str, subject: str, threads: str) -> None:
 
 
 def _bind(threads: int) -> None:
-    """Run on that many cores: some libraries take no other word on how many threads they may use."""
+    """Run on that many cores: some libraries accept no other limit for their threads."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 

@@ -19,7 +19,7 @@ from benchmarks.peers.subjects import SUBJECTS
 from benchmarks.peers.times import Times
 from benchmarks.processes import ROOT, SCRIPTS
 
-#: Enough for a median that one stall doesn't move; each takes up to some ten seconds with all contestants.
+#: Enough rounds for a median that one stall doesn't move; a round of all contestants takes up to about ten seconds.
 NUM_ROUNDS = 11
 #: What the others are compared with in the table.
 MEASURE = "torch"
@@ -59,7 +59,7 @@ class _Contestant:
             self.problem = "it ended in a round"
 
     def end(self) -> Times:
-        """Let it go."""
+        """End the process."""
         assert self._process.stdin is not None  # a pipe
         self._process.stdin.close()
         self._process.wait()
@@ -71,7 +71,7 @@ class _Contestant:
 
 
 def main(subjects: Sequence[str], threads: int, figure: Path | None) -> int:
-    """Print the table, write the figure. 0, or 2 where there is no such net."""
+    """Print the table, and write the figure. Returns 0, or 2 if there is no such net."""
     unknown = [name for name in subjects if name not in SUBJECTS]
     if unknown:
         print(f"there is no net {unknown[0]}; there are {', '.join(SUBJECTS)}", file=sys.stderr)

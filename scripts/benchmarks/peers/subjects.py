@@ -17,8 +17,9 @@ from nn_manual.config import load_config
 
 
 class Subject(NamedTuple):
-    """A net by name, how many steps an epoch has, and how to make a trainer of it, checked or compiled or
-    neither, and its batches."""
+    """A net by name, how many steps an epoch has, and how to make its batches and its trainer, checked or compiled or
+    neither.
+    """
 
     name: str
     num_steps: int

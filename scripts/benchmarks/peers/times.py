@@ -15,7 +15,7 @@ class Times(NamedTuple):
 
     @property
     def median(self) -> float:
-        """Of the rounds."""
+        """The median of the rounds."""
         return statistics.median(self.rounds)
 
     def over(self, other: Times) -> float:

@@ -1,4 +1,4 @@
-"""Recurrence, convolution, pooling, attention and normalization, wrong as libraries had them."""
+"""Recurrence, convolution, pooling, attention and normalization, with mistakes that libraries had."""
 
 import math
 from typing import Any
@@ -70,7 +70,7 @@ def signal(generator: torch.Generator, N: int, L: int) -> list[torch.Tensor]:
 
 
 def windows(x: torch.Tensor) -> torch.Tensor:
-    """The largest of each three neighbours."""
+    """The largest number of each window of three neighbours."""
     return x.unfold(-1, 3, 1).max(-1).values
 
 
@@ -137,7 +137,7 @@ def gates(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:
 
 
 def candidate(x: torch.Tensor, hidden: torch.Tensor, reset: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """A GRU's: tanh(x + sigmoid(reset) (hidden + bias))."""
+    """The candidate of a GRU: tanh(x + sigmoid(reset) (hidden + bias))."""
     return torch.tanh(x + torch.sigmoid(reset) * (hidden + bias))
 
 

@@ -1,4 +1,4 @@
-"""Memory, caches, lists, modules, keywords, in-place work, empty batches, and what is different without gradients."""
+"""Memory, caches, lists, modules, keywords, in-place work, empty batches, and branches without gradients."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ class SquareReadsInputMemory(Square):
 
 
 class SquareRefusesEmpty(Square):
-    """Finds its block size from the largest index, of which an empty batch has none."""
+    """Finds its block size from the largest index; an empty batch has none."""
 
     @staticmethod
     def forward(context: Any, x: Any) -> Any:
@@ -147,7 +147,7 @@ def product_of_list(several: list[torch.Tensor]) -> torch.Tensor:
 
 
 def product_of_list_first_alone(several: list[torch.Tensor]) -> torch.Tensor:
-    """A wrapper that detaches all but the first of its list, to save memory."""
+    """A wrapper that detaches all tensors of its list but the first, to save memory."""
     return _Total.apply(several[0], several[1].detach())
 
 
@@ -179,7 +179,7 @@ def scaled_by_keyword(x: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
 
 
 def scaled_by_default(x: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
-    """Backward knows the default of the keyword only."""
+    """Backward knows only the default of the keyword."""
     return _ScaledDefault.apply(x, scale)
 
 
@@ -214,7 +214,7 @@ class FusedAffine(Affine):
 
 
 class UntrainedAffine(Affine):
-    """The kernel gets the parameters' data: neither is ever trained (a course's layer norm)."""
+    """The kernel gets the parameters' data: neither parameter is ever trained (a layer norm from a course)."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return _AffineFunction.apply(x, self.weight.data, self.bias)

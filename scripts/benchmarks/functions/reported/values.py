@@ -54,7 +54,7 @@ class TiedOneUse(Tied):
 
 
 def clamp(x: torch.Tensor, limit: int = 1) -> torch.Tensor:
-    """Whose gradient at both ends is 1: that of torch's own clamp depends on the version."""
+    """A clamp whose gradient at both ends is 1: the gradient of torch's own clamp depends on the version."""
     return torch.where(x < -limit, -limit, torch.where(x > limit, limit, x))
 
 
@@ -98,7 +98,7 @@ class Softplus(Function):
 
 
 class SoftplusThreshold(Softplus):
-    """The branch for large inputs returns the input in the place of its slope."""
+    """For large inputs, a branch returns the input instead of the slope."""
 
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:
@@ -126,7 +126,7 @@ class FirstTimes(Function):
 
 
 class FirstTimesByDivision(FirstTimes):
-    """Divides the output by the input: 0 / 0 where the input is zero, as products did for long."""
+    """Divides the output by the input: 0 / 0 if the input is zero, as products did for a long time."""
 
     @staticmethod
     @once_differentiable
@@ -243,7 +243,7 @@ class Mixed(Scaled):
 
 
 class MixedHalfLost(Mixed):
-    """Sums each half of the rows in a block of its own and keeps one of them where the weight has another dtype."""
+    """Sums each half of the rows in its own block, and keeps only one half if the weight has another dtype."""
 
     @staticmethod
     @once_differentiable
@@ -261,7 +261,7 @@ def cube(x: torch.Tensor) -> torch.Tensor:
 
 
 class CubeBackward(Function):
-    """grad_output 3 x^2 with a derivative of its own."""
+    """grad_output 3 x^2, with its own derivative."""
 
     @staticmethod
     def forward(context: Any, x: Any, grad_output: Any) -> Any:

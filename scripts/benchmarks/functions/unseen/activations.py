@@ -1,4 +1,4 @@
-"""Activations: a factor that is missing, another formula than forward's, and what happens at a kink."""
+"""Activations: a missing factor, another formula than forward's, and mistakes at a kink."""
 
 import math
 from typing import Any
@@ -39,7 +39,7 @@ class SwiGLU(Function):
 
 
 class SwiGLUWithoutGate(SwiGLU):
-    """silu' taken for sigmoid."""
+    """sigmoid in the place of silu'."""
 
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:
@@ -48,7 +48,7 @@ class SwiGLUWithoutGate(SwiGLU):
 
 
 class SwiGLUOneDerivative(SwiGLU):
-    """Computes both gradients only where the first input wants one."""
+    """Computes both gradients only if the first input wants one."""
 
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:
@@ -79,7 +79,7 @@ class GELU(Function):
 
 
 class GELUExactBackward(GELU):
-    """The derivative of the exact GELU under the forward of the approximation."""
+    """The derivative of the exact GELU, with the forward of the approximation."""
 
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:
@@ -104,7 +104,7 @@ class Mish(Function):
 
 
 class MishNumerator(Mish):
-    """The closed form with exp, whose numerator has 4x for 4 (x + 1)."""
+    """The closed form with exp, whose numerator has 4x instead of 4 (x + 1)."""
 
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:
@@ -174,7 +174,8 @@ class ExpOverInput(Exp):
 
 
 class ExpDetached(Exp):
-    """Keeps y on the context, detached: the gradient is right, its own gradient lacks a term and nobody is told."""
+    """Keeps y on the context, detached: the gradient is right, but the gradient of the gradient silently lacks a term.
+    """
 
     @staticmethod
     def forward(context: Any, x: Any) -> Any:

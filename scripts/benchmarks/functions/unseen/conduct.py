@@ -1,4 +1,4 @@
-"""What surrounds the formula: missing gradients, second backwards, blocks, dtypes, randomness, structures."""
+"""Mistakes around the formula: missing gradients, second backwards, blocks, dtypes, randomness, structures."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ class SineCosineNeedsBoth(SineCosine):
 
 
 class SquareOnce(Function):
-    """Deletes what it kept to save memory: a second backward finds nothing."""
+    """Deletes what it kept, to save memory: a second backward finds nothing."""
 
     @staticmethod
     def forward(context: Any, x: Any) -> Any:
@@ -73,7 +73,7 @@ class SquareOnce(Function):
 
 
 class SquareInBuffer(Function):
-    """Reuses its buffer for the gradient, in place: the second backward is another."""
+    """Reuses its buffer for the gradient, in place: the second backward differs."""
 
     @staticmethod
     def forward(context: Any, x: Any) -> Any:
@@ -111,7 +111,7 @@ class SquareSaysOnce(Square):
 
 
 class SquareSingle(Square):
-    """Takes float32 alone."""
+    """Takes only float32."""
 
     @staticmethod
     def forward(context: Any, x: Any) -> Any:
@@ -121,7 +121,7 @@ class SquareSingle(Square):
 
 
 class SquareBlocked(Square):
-    """Blocks of 128 columns; the last, incomplete one is left at zero where there is a complete one."""
+    """Blocks of 128 columns; the last, incomplete block is left at zero if there is a complete one."""
 
     @staticmethod
     @once_differentiable
@@ -139,7 +139,7 @@ def square(x: torch.Tensor) -> torch.Tensor:
 
 
 def largest(x: torch.Tensor) -> torch.Tensor:
-    """The square of each row over the largest of the batch, which is no constant."""
+    """The square of each row over the largest of the batch, which isn't a constant."""
     return x / (1 + x.square().sum())
 
 
@@ -193,7 +193,7 @@ def topmost(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class Topmost(Function):
-    """The largest of each row and where it stands; the place has no gradient."""
+    """The largest of each row and its place; the place has no gradient."""
 
     @staticmethod
     def forward(context: Any, x: Any) -> Any:

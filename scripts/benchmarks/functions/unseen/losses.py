@@ -1,4 +1,4 @@
-"""Losses and lookups: what divides the mean, rows that are ignored, indices that repeat, and the upstream gradient."""
+"""Losses and lookups: the denominator of the mean, ignored rows, repeated indices, and the upstream gradient."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def table_and_indices(generator: torch.Generator, V: int, D: int, T: int) -> lis
 
 
 def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """The sum over the rows that count, divided by their number; 0 where none counts."""
+    """The sum over the rows that count, divided by their number; 0 if none counts."""
     total = functional.cross_entropy(logits, labels, reduction="sum", ignore_index=-100)
     return total / (labels != -100).sum().clamp(min=1)
 
@@ -56,7 +56,7 @@ class CrossEntropy(Function):
 
 
 class CrossEntropyOverBatch(CrossEntropy):
-    """Divides the gradient by all rows, the loss by those that count."""
+    """Divides the gradient by the number of all rows, and the loss by the number of those that count."""
 
     @staticmethod
     @once_differentiable
@@ -175,7 +175,7 @@ class LogSoftmax(Function):
 
 
 class LogSoftmaxMean(LogSoftmax):
-    """The mean of g for its sum."""
+    """The mean of g instead of its sum."""
 
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:
@@ -203,7 +203,7 @@ class LogSumExp(Function):
 
 
 class LogSumExpOverflow(LogSumExp):
-    """exp(x) / sum(exp(x)) without the largest taken out: infinity over infinity where x is large."""
+    """exp(x) / sum(exp(x)) without subtracting the largest: infinity over infinity if x is large."""
 
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:

@@ -57,7 +57,7 @@ class LayerNormWithoutProjection(LayerNorm):
 
 
 class LayerNormFirstRowsWeight(LayerNorm):
-    """A kernel in two stages whose second stage forgets the partial sums of all but the first block of 16 rows."""
+    """A kernel in two stages: the second stage forgets all partial sums but that of the first block of 16 rows."""
 
     @staticmethod
     @once_differentiable
@@ -105,7 +105,9 @@ class RMSNormEpsOutside(RMSNorm):
 
 
 class RMSNormOverwritesGradient(RMSNorm):
-    """Liger's kernels write grad_x into grad_output's memory: whoever else uses that gradient reads another."""
+    """Writes grad_x into grad_output's memory, as Liger's kernels do: everything else that uses that gradient reads a
+    wrong one.
+    """
 
     @staticmethod
     @once_differentiable

@@ -1,4 +1,4 @@
-"""Products and attention: what is transposed, summed, scaled or masked, and in which order memory is read."""
+"""Products and attention: mistakes in transposes, sums, scales, masks, and the order in which memory is read."""
 
 import math
 from typing import Any
@@ -49,7 +49,7 @@ class Linear(Function):
 
 
 class LinearTransposedWeight(Linear):
-    """x^T grad_output, which has the right shape where the weight is square."""
+    """x^T grad_output, which has the right shape if the weight is square."""
 
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:
@@ -65,7 +65,7 @@ class LinearMeanBias(Linear):
 
 
 class LinearReadsMemory(Linear):
-    """Takes a contiguous gradient for granted, as a kernel does that gets a pointer and a shape."""
+    """Expects a contiguous gradient, like a kernel that gets a pointer and a shape."""
 
     @staticmethod
     @once_differentiable
@@ -77,7 +77,7 @@ class LinearReadsMemory(Linear):
 
 
 class LinearSharedState(Linear):
-    """Keeps its activations in the class: of two forwards the second one's are there."""
+    """Keeps its activations in the class: after two forwards, only those of the second are there."""
 
     saved: Any = None
 
@@ -171,7 +171,7 @@ class Rotary(Function):
 
 
 class RotaryForwards(Rotary):
-    """Rotates the gradient the same way again."""
+    """Rotates the gradient forwards again."""
 
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:
