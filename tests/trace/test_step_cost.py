@@ -44,7 +44,9 @@ def test_multiplications(formula: Callable[..., Any], shapes: list[tuple[int, ..
 
 
 def test_memory() -> None:
-    """At the peak two arrays of 800 bytes are alive, with the second formula also one number. What the step is given doesn't count."""
+    """At the peak two arrays of 800 bytes are alive, with the second formula also one number. What the step is given
+    doesn't count.
+    """
     assert peak_memory(trace_of(lambda x: np.exp(np.tanh(np.exp(x)))[:10] + 1, (100,))) == 1600
     assert peak_memory(trace_of(lambda x: np.exp(x)[:10] + np.exp(x).sum(), (100,))) == 1608
 
