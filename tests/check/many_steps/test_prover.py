@@ -28,7 +28,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import Array
 from nn_manual.check.judge.report import StepCheck
-from nn_manual.check.many_steps import step_group as group_module
+from nn_manual.check.many_steps import step_group
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.ring import Ring
 from nn_manual.check.many_steps.stacked_steps import StackedSteps
@@ -292,7 +292,7 @@ def test_each_shape_has_its_own_group() -> None:
 
 
 def test_a_large_model_has_its_updates_proven_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_module, "LARGE_UPDATE", 1 << 14)
+    monkeypatch.setattr(step_group, "LARGE_UPDATE", 1 << 14)
     wide = Sequential(Linear(3, 150), Tanh(), Linear(150, 150), Tanh(), Linear(150, 3), seed=0)
     trainer = Trainer(wide, MSELoss(), AdamW(wide, lr=0.01), clip_grad_norm=0.1)
     steps = trained(trainer, points(6))
