@@ -35,7 +35,7 @@ class FunctionClaim(Claim):
         return FunctionClaim(case, list(pairs(case)))
 
     def in_float64(self) -> FunctionClaim:
-        """As of every claim."""
+        """As in every claim."""
         return self._in_double
 
     def measured(self) -> Rounding:
@@ -43,7 +43,7 @@ class FunctionClaim(Claim):
         return Rounding({pair.quantity.name: pair.reference.numpy() for pair in self._in_double.pairs})
 
     def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:  # noqa: ARG002 - it has one change
-        """As of every claim; inputs and upstream gradients alone are moved: what lies between them isn't seen."""
+        """As in every claim. Only inputs and upstream gradients are moved: what lies between them isn't seen."""
 
         def change(array: Any) -> torch.Tensor:
             return move(as_tensor(array).to(TORCH_DTYPES[dtype.name]))
