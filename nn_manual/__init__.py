@@ -30,10 +30,10 @@ if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name publ
     from nn_manual.model import Sequential as Sequential
     from nn_manual.optim import *  # noqa: F403 - as above
     from nn_manual.run_directory.metrics import read_run as read_run
-    from nn_manual.step.cut import Slicing as Slicing
+    from nn_manual.step.slices.cut import Slicing as Slicing
     from nn_manual.training.trainer import Trainer as Trainer
-    from nn_manual.use.trained import TrainedRun as TrainedRun
-    from nn_manual.use.trained import load_run as load_run
+    from nn_manual.use.load_run import TrainedRun as TrainedRun
+    from nn_manual.use.load_run import load_run as load_run
 
 # numpy's OpenBLAS and torch's OpenMP each keep a pool of threads. After a piece of work, its threads spin and wait for
 # the next: 26 ms in OpenBLAS, some 3 ms in OpenMP. In a checked step the other pool needs the same cores: such a step
@@ -61,18 +61,18 @@ _HOMES = {
     "GradientMismatch": "errors",
     "NotFiniteError": "errors",
     "Sequential": "model",
-    "Slicing": "step.cut",
-    "TrainedRun": "use.trained",
+    "Slicing": "step.slices.cut",
+    "TrainedRun": "use.load_run",
     "Trainer": "training.trainer",
     "describe_difference": "check.judge.diagnosis",
-    "load_run": "use.trained",
+    "load_run": "use.load_run",
     "read_run": "run_directory.metrics",
 }
 
 #: Modules that earlier pages of docs/ named, and where they lie now: imports from the old names go on working.
 _MOVED = {
     "nn_manual.distributed": "nn_manual.step",
-    "nn_manual.distributed.sliced_step": "nn_manual.step.cut",
+    "nn_manual.distributed.sliced_step": "nn_manual.step.slices.cut",
     "nn_manual.check.verdict": "nn_manual.check.judge",
     "nn_manual.check.verdict.diagnosis": "nn_manual.check.judge.diagnosis",
 }

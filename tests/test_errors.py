@@ -37,18 +37,18 @@ CATCHING = {"Exception", "BaseException", "RuntimeError"}
 ALLOWED = {
     "_nn_manual_pytest_plugin.py: function_check": "it asks, and the test fails",
     "_nn_manual_pytest_plugin.py: gradient_check": "it asks, and the test fails",
-    "functions/rows/families.py: naming_what_runs": "it adds a note, and raises again",
+    "functions/battery/families.py: naming_what_runs": "it adds a note, and raises again",
     "functions/callables.py: gradients_of": "it raises all again but one",
     "functions/exceptions.py: going_on": "the handler before it raises it again",
     "cli/__init__.py: main": "it asks, and ends the command",
     "cli/own_process.py: run": "it asks, and tells the process that started it",
     "errors.py: _said_by": "it puts any error into words",
     "data/npz_files.py: _header": "Python's parser raises MemoryError of brackets that are nested too deeply",
-    "step/lockstep.py: _run": "another thread raises it",
-    "step/roll_call.py: lost": "the store has gone",
-    "step/roll_call.py: died": "the store has gone",
-    "step/roll_call.py: claim_last_word": "the store has gone",
-    "step/torchrun.py: processes": "it raises again what ended the run",
+    "step/slices/lockstep.py: _run": "another thread raises it",
+    "step/slices/roll_call.py: lost": "the store has gone",
+    "step/slices/roll_call.py: died": "the store has gone",
+    "step/slices/roll_call.py: claim_last_word": "the store has gone",
+    "step/slices/torchrun.py: processes": "it raises again what ended the run",
 }
 
 

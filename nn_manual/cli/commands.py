@@ -13,7 +13,7 @@ from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
 from nn_manual.messages import counted, one_line, printable
 
 if TYPE_CHECKING:
-    from nn_manual.step.process_group import ProcessGroup
+    from nn_manual.step.slices.process_group import ProcessGroup
 
 
 def train(options: argparse.Namespace) -> int:
@@ -21,7 +21,7 @@ def train(options: argparse.Namespace) -> int:
     from nn_manual.run.progress import describe
 
     with going_on_without_a_reader():
-        from nn_manual.step.torchrun import processes
+        from nn_manual.step.slices.torchrun import processes
 
         with processes() as group:
             directory, summary = _train(options, group)
@@ -121,7 +121,7 @@ def evaluate(options: argparse.Namespace) -> int:
     from nn_manual.config import reported
     from nn_manual.plotting import check_ending, plot_confusion
     from nn_manual.use.evaluate import evaluate as evaluate_run
-    from nn_manual.use.trained import read_trained
+    from nn_manual.use.load_run import read_trained
 
     output = options.output or options.run / "confusion.png"
     check_ending(output)
@@ -140,8 +140,8 @@ def evaluate(options: argparse.Namespace) -> int:
 def predict(options: argparse.Namespace) -> int:
     """Write the predictions of a run's model for the examples in a file. Returns the exit status."""
     from nn_manual.config import reported
-    from nn_manual.use.predict import predict as predict_file
-    from nn_manual.use.trained import read_trained
+    from nn_manual.use.load_run import read_trained
+    from nn_manual.use.predict_file import predict as predict_file
 
     run = read_trained(options.run, options.checkpoint)
     with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it

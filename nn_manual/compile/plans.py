@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.compile.blas import Choice, check_choice
-from nn_manual.compile.compiling import Report, check_numba
+from nn_manual.compile.compile_step import Report, check_numba
 from nn_manual.compile.plan import Plan
 from nn_manual.losses import Loss
 from nn_manual.messages import one_line

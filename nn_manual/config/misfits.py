@@ -21,7 +21,7 @@ from nn_manual.messages import counted
 from nn_manual.model import Sequential
 from nn_manual.model.ties import Ties
 from nn_manual.registry import takes_layers
-from nn_manual.step.cut import cut
+from nn_manual.step.slices.cut import cut
 
 
 def check_sizes(config: RunConfig, split: Split) -> None:

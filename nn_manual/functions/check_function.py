@@ -12,14 +12,14 @@ import torch
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.tolerances import MEANINGLESS
+from nn_manual.functions.battery.families import Known, Told, naming_what_runs, nobody_listens, run_rows
+from nn_manual.functions.battery.layouts_and_kinds import FUNCTION_KINDS
+from nn_manual.functions.battery.trial import Dtype, Inputs, Trial
 from nn_manual.functions.callables import Checked, Function, is_mere_class
 from nn_manual.functions.exceptions import met_in
 from nn_manual.functions.function_case import SUPPORTED
 from nn_manual.functions.function_report import FunctionReport
-from nn_manual.functions.judge import judge
-from nn_manual.functions.rows.families import Known, Told, naming_what_runs, nobody_listens, run_rows
-from nn_manual.functions.rows.layouts_and_kinds import FUNCTION_KINDS
-from nn_manual.functions.rows.trial import Dtype, Inputs, Trial
+from nn_manual.functions.judged_case import judge
 from nn_manual.functions.settings import compiled_for_every_run, kept_generators, set_around
 from nn_manual.messages import LONGEST_VALUE, one_line
 

@@ -13,12 +13,12 @@ from typing import Any
 import torch
 
 from nn_manual.errors import ConfigError, first_words_of, is_from_outside, raise_if_out_of_memory
+from nn_manual.functions.battery.families import Known, Told, nobody_listens
+from nn_manual.functions.battery.trial import Dtype
 from nn_manual.functions.callables import is_mere_class
 from nn_manual.functions.check_function import put_through, trial_of
 from nn_manual.functions.exceptions import is_of_the_reference, place_of
 from nn_manual.functions.function_report import FunctionReport
-from nn_manual.functions.rows.families import Known, Told, nobody_listens
-from nn_manual.functions.rows.trial import Dtype
 from nn_manual.functions.settings import STREAMS, kept
 from nn_manual.messages import nearest, one_line, quoted
 from nn_manual.opening import module_not_a_file

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import size_of
-from nn_manual.check.kinds import draw
+from nn_manual.check.input_kinds import draw
 from nn_manual.functions.arguments import Arguments, as_tensor
 from nn_manual.functions.callables import (
     Checked,

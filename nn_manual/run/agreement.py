@@ -16,7 +16,7 @@ from nn_manual.model import Sequential
 from nn_manual.run.changes import differences, shown
 from nn_manual.run.environment import blas, sha256_of, versions
 from nn_manual.run.sources import sources_of
-from nn_manual.step.process_group import ProcessGroup
+from nn_manual.step.slices.process_group import ProcessGroup
 
 #: How many characters of a SHA-256 are compared and shown.
 SHOWN = 16

@@ -8,7 +8,7 @@ import numpy as np
 
 from nn_manual.arrays import DTYPES
 from nn_manual.compile.blas import Choice, check_choice
-from nn_manual.compile.compiling import check_numba
+from nn_manual.compile.compile_step import check_numba
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data import Split, batches
 from nn_manual.data.reading import machine_memory

@@ -15,7 +15,7 @@ from nn_manual.run.loading import check_compiling, load, quiet
 from nn_manual.run.silent import NoWriter, writer_of
 from nn_manual.run.training_run import TrainingRun
 from nn_manual.run.writer import RunWriter
-from nn_manual.step.process_group import ALONE, ProcessGroup
+from nn_manual.step.slices.process_group import ALONE, ProcessGroup
 
 
 def default_run_directory(config_path: Path) -> Path:

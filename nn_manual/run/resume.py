@@ -28,7 +28,7 @@ from nn_manual.run_directory.checkpoints import (
     step_of,
 )
 from nn_manual.run_directory.within import within
-from nn_manual.step.process_group import ALONE, ProcessGroup
+from nn_manual.step.slices.process_group import ALONE, ProcessGroup
 
 
 @quiet

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from nn_manual.run.writer import RunWriter
-from nn_manual.step.process_group import ProcessGroup
+from nn_manual.step.slices.process_group import ProcessGroup
 from nn_manual.training.steps import Step
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from nn_manual.config import RunConfig
 from nn_manual.model import Sequential
 from nn_manual.optim import clip_grad_norm
-from nn_manual.step.cut import parts_of
-from nn_manual.step.gradient_sum import InOrder
-from nn_manual.step.sync_batch_norm import SyncBatchNorm
+from nn_manual.step.slices.cut import parts_of
+from nn_manual.step.slices.gradient_sum import InOrder
+from nn_manual.step.slices.sync_batch_norm import SyncBatchNorm
 
 
 def sources_of(config: RunConfig) -> dict[str, str]:

@@ -17,8 +17,8 @@ from nn_manual.model import Sequential
 from nn_manual.run.early_stop import EarlyStop
 from nn_manual.run.progress import GradientTally
 from nn_manual.run.recorded_loss import recorded_loss
-from nn_manual.step.cut import Slicing
-from nn_manual.step.process_group import ALONE, ProcessGroup
+from nn_manual.step.slices.cut import Slicing
+from nn_manual.step.slices.process_group import ALONE, ProcessGroup
 from nn_manual.training.steps import Step
 from nn_manual.training.trainer import Trainer
 

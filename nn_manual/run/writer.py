@@ -27,7 +27,7 @@ from nn_manual.run_directory.checkpoints import (
 )
 from nn_manual.run_directory.weights import write_weights
 from nn_manual.run_directory.within import within
-from nn_manual.step.process_group import ProcessGroup
+from nn_manual.step.slices.process_group import ProcessGroup
 
 FIGURE_FILE = "loss.png"
 

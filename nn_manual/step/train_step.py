@@ -21,8 +21,8 @@ from nn_manual.arrays import Array
 from nn_manual.losses import Loss, as_number
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, clip_grad_norm
-from nn_manual.step.cut import BatchPart
-from nn_manual.step.gradient_sum import Filled
+from nn_manual.step.slices.cut import BatchPart
+from nn_manual.step.slices.gradient_sum import Filled
 from nn_manual.step.watch import Watch
 
 #: A function that is called with the loss of a slice, before backward runs.

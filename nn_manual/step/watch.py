@@ -9,7 +9,7 @@ from typing import Any
 from nn_manual.arrays import Array
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.step.cut import BatchPart
+from nn_manual.step.slices.cut import BatchPart
 
 
 class Watch:

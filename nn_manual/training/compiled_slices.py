@@ -12,14 +12,14 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.compile.blas import Choice
 from nn_manual.compile.boundaries import Boundaries
-from nn_manual.compile.compiling import compile_slice, compile_update
+from nn_manual.compile.compile_step import compile_slice, compile_update
 from nn_manual.compile.kept_for_buffers import KeptForBuffers
 from nn_manual.compile.plan import Plan
 from nn_manual.compile.plans import Plans, noise_of, settings_of, takes_noise
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.step.cut import BatchPart, parts_of
-from nn_manual.step.gradient_sum import Filled
+from nn_manual.step.slices.cut import BatchPart, parts_of
+from nn_manual.step.slices.gradient_sum import Filled
 from nn_manual.step.train_step import Evaluated, OneSlice, Runner
 from nn_manual.step.watch import Watch
 from nn_manual.training.trainer_settings import TrainerSettings

@@ -13,7 +13,7 @@ import numpy as np
 from nn_manual.arrays import Array, Shape
 from nn_manual.compile.blas import Choice
 from nn_manual.compile.boundaries import Boundaries
-from nn_manual.compile.compiling import compile_step
+from nn_manual.compile.compile_step import compile_step
 from nn_manual.compile.gathering import Rows
 from nn_manual.compile.plan import Plan
 from nn_manual.compile.plans import Plans, noise_of, settings_of, takes_noise

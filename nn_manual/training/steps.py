@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from nn_manual.arrays import Array, placeholder
 from nn_manual.errors import GradientMismatch, NotFiniteError, is_from_outside
 from nn_manual.losses import Loss
-from nn_manual.step.slices import SlicedBatch
+from nn_manual.step.slices.sliced_batch import SlicedBatch
 from nn_manual.step.train_step import TrainStep
 from nn_manual.step.watch import Watch
 from nn_manual.training.finite import FiniteWatch

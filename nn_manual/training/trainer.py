@@ -19,7 +19,7 @@ from nn_manual.data.batches import check_batches
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler
-from nn_manual.step.cut import ONE_SLICE, Slicing
+from nn_manual.step.slices.cut import ONE_SLICE, Slicing
 from nn_manual.training.compiled_slices import CompiledSlices
 from nn_manual.training.compiled_steps import CompiledSteps
 from nn_manual.training.finite import FiniteWatch
@@ -119,7 +119,7 @@ class Trainer:
     def _check_steps(self, steps: Steps) -> None:
         """Make what checks the steps."""
         if steps.slices is not None:
-            from nn_manual.check.slices.sliced_checker import SlicedChecker
+            from nn_manual.check.sliced_step.sliced_checker import SlicedChecker
 
             steps.checker = SlicedChecker(steps.slices, self.clip_grad_norm, self.lr_scheduler)
         else:

@@ -8,7 +8,7 @@ from nn_manual.compile.blas import BlasName
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
-from nn_manual.step.cut import Slicing
+from nn_manual.step.slices.cut import Slicing
 
 #: The settings that the check is made with.
 CHECKED_WITH = ("check_every", "check_memory", "clip_grad_norm", "loss", "lr_scheduler")

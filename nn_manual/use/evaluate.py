@@ -22,7 +22,7 @@ from nn_manual.run.recorded_loss import recorded_loss
 from nn_manual.run_directory.metrics import BITS, CONFIG_FILE
 from nn_manual.run_directory.within import within
 from nn_manual.training.trainer import Trainer
-from nn_manual.use.trained import Checkpoint, TrainedRun, recorded_sha256
+from nn_manual.use.load_run import Checkpoint, TrainedRun, recorded_sha256
 
 #: The keys of a run's config that an evaluation may change.
 OVERRIDES = ("data", "loss", "seed")

@@ -38,7 +38,7 @@ from nn_manual.run.environment import versions
 from nn_manual.run.sources import sources_of
 from nn_manual.run_directory.weights import read_weights
 from nn_manual.run_directory.within import within
-from nn_manual.step.cut import ONE_SLICE, Slicing, cut
+from nn_manual.step.slices.cut import ONE_SLICE, Slicing, cut
 from nn_manual.training.trainer import Trainer
 
 if TYPE_CHECKING:  # torch is only loaded for what is checked

@@ -15,8 +15,8 @@ from nn_manual import Embedding, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
-from nn_manual.step.cut import ONE_SLICE, Slicing
-from nn_manual.step.sync_batch_norm import has_batch_norm
+from nn_manual.step.slices.cut import ONE_SLICE, Slicing
+from nn_manual.step.slices.sync_batch_norm import has_batch_norm
 from nn_manual.training.steps import Step
 
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)

@@ -13,7 +13,7 @@ from nn_manual import Sequential
 from nn_manual.config import RunConfig
 from nn_manual.data.base import Split
 from nn_manual.run.loading import load
-from nn_manual.step.gradient_sum import InOrder
+from nn_manual.step.slices.gradient_sum import InOrder
 
 
 def test_every_config_is_searched_for_false_alarms() -> None:

@@ -25,7 +25,7 @@ from nn_manual import (
     TraceLoss,
 )
 from nn_manual.registry import components
-from nn_manual.step.cut import Slicing
+from nn_manual.step.slices.cut import Slicing
 from nn_manual.training.steps import Step
 
 

@@ -15,7 +15,7 @@ from nn_manual import SGD, Linear, MSELoss, Sequential
 from nn_manual.arrays import Array
 from nn_manual.compile import blas
 from nn_manual.compile.blas import BlasName, Choice, NoBlas, blas_of, blases, check_choice, free_cores
-from nn_manual.compile.compiling import compile_step
+from nn_manual.compile.compile_step import compile_step
 from nn_manual.errors import ConfigError
 
 #: mkl is an extra and has no module. Its libraries are found in the package's list of files.

@@ -13,7 +13,7 @@ from nn_manual import SGD, Linear, MSELoss, Sequential
 from nn_manual.arrays import Array
 from nn_manual.compile import cache
 from nn_manual.compile.cache import DIRECTORY
-from nn_manual.compile.compiling import compile_step
+from nn_manual.compile.compile_step import compile_step
 from nn_manual.compile.plan import Plan
 from nn_manual.layers import Layer
 

@@ -7,7 +7,7 @@ import pytest
 
 from nn_manual import SGD, Embedding, Linear, MSELoss, Sequential, Tanh, Trainer
 from nn_manual.arrays import Array
-from nn_manual.compile.compiling import compile_step
+from nn_manual.compile.compile_step import compile_step
 from nn_manual.compile.gathering import Rows
 from nn_manual.compile.plan import Plan
 from nn_manual.layers import Layer

@@ -34,7 +34,7 @@ from nn_manual import (
     Trainer,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.compile.compiling import compile_trace
+from nn_manual.compile.compile_step import compile_trace
 from nn_manual.compile.plan import Done, Plan, first_buffers, persistent
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss

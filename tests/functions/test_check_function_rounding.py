@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
 from nn_manual.arrays import Array
-from nn_manual.functions import rounding
+from nn_manual.functions import excused
 from nn_manual.functions.function_case import FunctionCase
 
 
@@ -71,7 +71,7 @@ def test_what_is_wrong_in_float64_is_not_measured(monkeypatch: pytest.MonkeyPatc
         measured.append(case.label)
         return {}
 
-    monkeypatch.setattr(rounding, "own_sensitivities", own_sensitivities)
+    monkeypatch.setattr(excused, "own_sensitivities", own_sensitivities)
 
     def inputs(generator: torch.Generator, N: int) -> list[torch.Tensor]:
         return [torch.randn(N, 3, generator=generator)]

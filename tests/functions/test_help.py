@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nn_manual import check_function
-from nn_manual.functions.rows.layouts_and_kinds import FUNCTION_KINDS
+from nn_manual.functions.battery.layouts_and_kinds import FUNCTION_KINDS
 
 
 def test_the_help_names_each_kind_and_nothing_private() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nn_manual import check_function
-from nn_manual.functions.rows.families import FAMILIES
+from nn_manual.functions.battery.families import FAMILIES
 
 SKIP = ["kinds", "cost"]
 

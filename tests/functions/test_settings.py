@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nn_manual import check_function
-from nn_manual.functions.rows.families import FAMILIES
+from nn_manual.functions.battery.families import FAMILIES
 from nn_manual.functions.settings import SETTINGS
 
 OTHERS = [family for family in FAMILIES if family != "settings"]

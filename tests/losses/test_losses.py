@@ -24,7 +24,7 @@ from loss_results import CLASSIFICATION, REGRESSION, assert_as_torch, our_result
 from nn_manual import CrossEntropyLoss, MSELoss, TraceLoss
 from nn_manual.arrays import Shape
 from nn_manual.check.catalogue.targets import probabilities
-from nn_manual.check.kinds import draw
+from nn_manual.check.input_kinds import draw
 from nn_manual.losses import Loss
 
 each_loss = pytest.mark.parametrize("loss", [*REGRESSION, *CLASSIFICATION], ids=repr)

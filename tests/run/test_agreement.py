@@ -14,7 +14,7 @@ from nn_manual.errors import ConfigError, DataError
 from nn_manual.run.agreement import agree, check_all_see
 from nn_manual.run.loading import load
 from nn_manual.run.new_run import run
-from nn_manual.step.process_group import ProcessGroup
+from nn_manual.step.slices.process_group import ProcessGroup
 
 CONFIG = Path(__file__).parents[2] / "config" / "digits.yaml"
 

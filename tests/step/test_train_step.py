@@ -23,9 +23,9 @@ from nn_manual import (
     Trainer,
 )
 from nn_manual.arrays import Array
-from nn_manual.step.cut import BatchPart, Slicing, parts_of
-from nn_manual.step.gradient_sum import InOrder
-from nn_manual.step.slices import SlicedBatch
+from nn_manual.step.slices.cut import BatchPart, Slicing, parts_of
+from nn_manual.step.slices.gradient_sum import InOrder
+from nn_manual.step.slices.sliced_batch import SlicedBatch
 from nn_manual.step.train_step import TrainStep
 from nn_manual.step.watch import Watch
 
@@ -181,7 +181,7 @@ def test_a_wrong_sum_is_found(fault: str, message: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(InOrder, "add", wrong)
     if fault == "weight":
         parts = [part._replace(weight=1 / 3) for part in parts_of(CrossEntropyLoss(), TARGET, 3)]
-        monkeypatch.setattr("nn_manual.step.slices.parts_of", lambda *_: parts)
+        monkeypatch.setattr("nn_manual.step.slices.sliced_batch.parts_of", lambda *_: parts)
     with pytest.raises(GradientMismatch, match=message):
         trained(3, check_every=1)
 

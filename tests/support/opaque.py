@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.kinds import draw
+from nn_manual.check.input_kinds import draw
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential

@@ -13,9 +13,9 @@ from nn_manual import SGD, BatchNorm1d, CrossEntropyLoss, Linear, ReLU, Sequenti
 from nn_manual.arrays import Array
 from nn_manual.data import Examples
 from nn_manual.errors import GradientMismatch
-from nn_manual.step.cut import Slicing
-from nn_manual.step.process_group import ProcessGroup
-from nn_manual.step.torchrun import processes
+from nn_manual.step.slices.cut import Slicing
+from nn_manual.step.slices.process_group import ProcessGroup
+from nn_manual.step.slices.torchrun import processes
 from nn_manual.training import evaluation_slices as slices
 
 #: Examples that are evaluated at a time: of 24, the third process has none.

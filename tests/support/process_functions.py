@@ -26,12 +26,12 @@ from nn_manual.errors import ProcessLostError
 from nn_manual.optim import Optimizer
 from nn_manual.run import agreement
 from nn_manual.run.environment import set_blas_threads
-from nn_manual.step import gradient_sum
-from nn_manual.step.buckets import buckets_of
-from nn_manual.step.cut import Slicing
-from nn_manual.step.process_group import Work
-from nn_manual.step.sync_batch_norm import SyncBatchNorm
-from nn_manual.step.torchrun import TorchGroup, processes
+from nn_manual.step.slices import gradient_sum
+from nn_manual.step.slices.buckets import buckets_of
+from nn_manual.step.slices.cut import Slicing
+from nn_manual.step.slices.process_group import Work
+from nn_manual.step.slices.sync_batch_norm import SyncBatchNorm
+from nn_manual.step.slices.torchrun import TorchGroup, processes
 
 torch.set_num_threads(1)
 

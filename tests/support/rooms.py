@@ -9,8 +9,8 @@ FORMULAS = ARRAYS | {"layers", "losses", "ops"}
 TRAINED = FORMULAS | {"model", "optim"}
 COMPARING = TRAINED | {"check.tolerances", "check.compare"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.conduct", "check.judge"}
-CHECKING = JUDGING | {"check.kinds", "check.whole_step"}
-TRAINING = CHECKING | {"data", "step", "trace", "compile", "check.many_steps", "check.slices"}
+CHECKING = JUDGING | {"check.input_kinds", "check.whole_step"}
+TRAINING = CHECKING | {"data", "step", "trace", "compile", "check.many_steps", "check.sliced_step"}
 RUNNING = TRAINING | {"streams", "registry", "config", "run_directory", "plotting", "training"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
@@ -29,14 +29,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trace": TRAINED | {"step"},
     "check.tolerances": ARRAYS,
     "check.compare": ARRAYS | {"check.tolerances"},
-    "check.kinds": ARRAYS | {"layers"},
+    "check.input_kinds": ARRAYS | {"layers"},
     "check.twin": COMPARING,
     "check.step": COMPARING | {"check.twin", "step"},
     "check.conduct": COMPARING | {"check.step", "streams"},
     "check.judge": COMPARING | {"check.twin", "check.step", "check.conduct"},
     "check.whole_step": JUDGING | {"step"},
     "check.many_steps": CHECKING | {"step"},
-    "check.slices": CHECKING | {"step"},
+    "check.sliced_step": CHECKING | {"step"},
     "check.catalogue": CHECKING | {"registry"},
     "functions": CHECKING,
     "compile": TRAINED | {"data", "trace", "check.step"},

@@ -29,7 +29,7 @@ from nn_manual.compile import plan
 from nn_manual.data import Examples
 from nn_manual.errors import NotFiniteError
 from nn_manual.layers import Layer
-from nn_manual.step.cut import Slicing
+from nn_manual.step.slices.cut import Slicing
 
 BETWEEN: dict[str, Layer] = {
     "relu": ReLU(),

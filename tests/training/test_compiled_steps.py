@@ -30,12 +30,12 @@ from nn_manual import (
 from nn_manual.arrays import Array
 from nn_manual.compile import plan
 from nn_manual.compile.boundaries import Boundaries
-from nn_manual.compile.compiling import NoNumba
+from nn_manual.compile.compile_step import NoNumba
 from nn_manual.compile.step_copies import Copies
 from nn_manual.data import Examples
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Layer
-from nn_manual.step.cut import Slicing
+from nn_manual.step.slices.cut import Slicing
 from nn_manual.training import compiled_steps as running_compiled
 from nn_manual.training.compiled_steps import CompiledSteps
 

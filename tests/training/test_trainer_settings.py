@@ -17,7 +17,7 @@ from nn_manual.layers import Linear, Tanh
 from nn_manual.losses import CrossEntropyLoss, MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, ReduceLROnPlateau, StepLR
-from nn_manual.step.cut import Slicing
+from nn_manual.step.slices.cut import Slicing
 from nn_manual.training.trainer import Trainer
 
 

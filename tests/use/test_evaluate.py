@@ -19,7 +19,7 @@ from nn_manual.data import Transform
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.run.new_run import run
 from nn_manual.use.evaluate import EvaluatedRun, evaluate
-from nn_manual.use.trained import read_trained
+from nn_manual.use.load_run import read_trained
 
 #: Standardised by the training: [1, 2], [2, 1], [0, -1], [-1, -2], which the model takes for the classes 1, 0, 0, 0.
 TRAIN = "a,b,y\n3,10,1\n5,6,0\n1,-2,0\n-1,-6,1\n"

@@ -16,8 +16,8 @@ from nn_manual.config import load_config
 from nn_manual.layers import Tanh
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.run.sources import sources_of
-from nn_manual.step.gradient_sum import InOrder
-from nn_manual.step.sync_batch_norm import SyncBatchNorm
+from nn_manual.step.slices.gradient_sum import InOrder
+from nn_manual.step.slices.sync_batch_norm import SyncBatchNorm
 from nn_manual.use.replay import replay
 
 LAYERS = "  - Linear: {in_features: 2, out_features: 8}\n"
@@ -48,12 +48,12 @@ def test_slices_that_waited_for_each_other(tmp_path: Path, monkeypatch: pytest.M
 def test_the_formula_of_such_slices_is_among_the_sources(tmp_path: Path) -> None:
     (tmp_path / "sync.yaml").write_text(SYNC)
     config = load_config(tmp_path / "sync.yaml")
-    assert "nn_manual.step.sync_batch_norm" in sources_of(config)
+    assert "nn_manual.step.slices.sync_batch_norm" in sources_of(config)
     apart = load_config(tmp_path / "sync.yaml", ["sync_batch_norm=false"])
-    assert "nn_manual.step.sync_batch_norm" not in sources_of(apart)
-    assert {"nn_manual.step.cut", "nn_manual.step.gradient_sum"} <= sources_of(apart).keys()
+    assert "nn_manual.step.slices.sync_batch_norm" not in sources_of(apart)
+    assert {"nn_manual.step.slices.cut", "nn_manual.step.slices.gradient_sum"} <= sources_of(apart).keys()
     whole = load_config(tmp_path / "sync.yaml", ["sync_batch_norm=false", "slices=1"])
-    assert {"nn_manual.step.cut", "nn_manual.step.gradient_sum"}.isdisjoint(sources_of(whole))
+    assert {"nn_manual.step.slices.cut", "nn_manual.step.slices.gradient_sum"}.isdisjoint(sources_of(whole))
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -113,6 +113,6 @@ def test_a_sum_is_put_right_where_its_source_has_changed(tmp_path: Path, monkeyp
     bundle = tmp_path / "run" / "mismatch-step-1"
     assert replay(bundle).not_reproduced is not None
     described = (bundle / "bundle.yaml").read_text()
-    own = sources_of(load_config(bundle / "config.yaml"))["nn_manual.step.gradient_sum"]
+    own = sources_of(load_config(bundle / "config.yaml"))["nn_manual.step.slices.gradient_sum"]
     (bundle / "bundle.yaml").write_text(described.replace(own, "0" * len(own)))
     assert replay(bundle).passed

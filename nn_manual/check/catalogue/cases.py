@@ -12,8 +12,8 @@ from nn_manual.arrays import Shape
 from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs
 from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.check.catalogue.upstream import UpstreamLoss
+from nn_manual.check.input_kinds import KINDS, draw
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.check.kinds import KINDS, draw
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.gradients import check_gradients, checked_in_part
 from nn_manual.check.whole_step.update import UpdateChecker

@@ -31,11 +31,11 @@ from benchmarks.distributed.torchruns import torchrun
 from benchmarks.processes import status_of
 from nn_manual import Sequential
 from nn_manual.arrays import Array
-from nn_manual.step.buckets import BUCKET_SIZE, buckets_of
-from nn_manual.step.cut import Slicing, cut
-from nn_manual.step.gradient_sum import NUM_UNDER_WAY
-from nn_manual.step.process_group import ProcessGroup
-from nn_manual.step.torchrun import processes
+from nn_manual.step.slices.buckets import BUCKET_SIZE, buckets_of
+from nn_manual.step.slices.cut import Slicing, cut
+from nn_manual.step.slices.gradient_sum import NUM_UNDER_WAY
+from nn_manual.step.slices.process_group import ProcessGroup
+from nn_manual.step.slices.torchrun import processes
 
 SIZES = (1, 2, 3, 4)
 #: The ways of adding gradients up, as arguments of Slicing.

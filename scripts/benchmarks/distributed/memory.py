@@ -23,9 +23,9 @@ from benchmarks.distributed.nets import Net
 from benchmarks.distributed.torchruns import torchrun
 from benchmarks.processes import status_of
 from nn_manual import SGD, Adam, Trainer
-from nn_manual.step.cut import Slicing
-from nn_manual.step.process_group import ProcessGroup
-from nn_manual.step.torchrun import processes
+from nn_manual.step.slices.cut import Slicing
+from nn_manual.step.slices.process_group import ProcessGroup
+from nn_manual.step.slices.torchrun import processes
 
 SIZES, NUM_STEPS = (1, 2, 4), 3
 #: By the words of the table; the vectors are momentum_buffer, and exp_avg and exp_avg_sq.

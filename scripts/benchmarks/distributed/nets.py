@@ -19,8 +19,8 @@ from benchmarks.torch_nets import torch_loss, torch_net, torch_optimizer
 from nn_manual import SGD, CrossEntropyLoss, Linear, Loss, ReLU, Sequential, Trainer
 from nn_manual.config import load_config
 from nn_manual.optim import Optimizer
-from nn_manual.step.cut import ONE_SLICE, Slicing, cut
-from nn_manual.step.process_group import ProcessGroup
+from nn_manual.step.slices.cut import ONE_SLICE, Slicing, cut
+from nn_manual.step.slices.process_group import ProcessGroup
 
 NETS = ("784-2048-2048-10", "gpt")
 

@@ -21,9 +21,9 @@ import torch.distributed
 
 from benchmarks.distributed.nets import NETS, Net, Step
 from benchmarks.distributed.torchruns import torchrun
-from nn_manual.step import torchrun as our_torchrun
-from nn_manual.step.buckets import buckets_of
-from nn_manual.step.process_group import ProcessGroup
+from nn_manual.step.slices import torchrun as our_torchrun
+from nn_manual.step.slices.buckets import buckets_of
+from nn_manual.step.slices.process_group import ProcessGroup
 
 #: Our speed-up over DistributedDataParallel's, at least.
 WANTED = 0.95

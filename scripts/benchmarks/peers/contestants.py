@@ -120,7 +120,7 @@ def products(subject: Subject) -> Epoch:
     """The products of the compiled step alone, one after the other, on its memory: no trainer that uses the same BLAS
     is faster.
     """
-    from nn_manual.compile.compiling import compile_step
+    from nn_manual.compile.compile_step import compile_step
     from nn_manual.compile.plan import Plan
     from nn_manual.compile.program import KernelCall
 

@@ -26,8 +26,8 @@ from nn_manual import (
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.compare.comparison import Pair, Quantity
+from nn_manual.check.input_kinds import KINDS, draw
 from nn_manual.check.judge.small_parts import doubtful_parts
-from nn_manual.check.kinds import KINDS, draw
 
 
 def pair(ours: Any, reference: Any, dtype: str = "float32", tolerance: float = 1e-5) -> Pair:

@@ -31,7 +31,7 @@ from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.compare.comparison import Quantity
 from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.data import Examples
-from nn_manual.step.cut import Slicing
+from nn_manual.step.slices.cut import Slicing
 
 
 def test_a_zero_input_proves_nothing_about_the_weight() -> None:

@@ -1,0 +1,109 @@
+"""The row of the gradients of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.functions.arguments import Arguments, Number, as_tensor
+from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
+from nn_manual.functions.callables import REENTRANT, Forward, applied, by_autograd, floats, run_function
+from nn_manual.functions.exceptions import naming
+from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.outputs import check_structure, named_outputs
+
+#: The node that torch puts behind the gradients of a function which is marked with once_differentiable. It raises when
+#: it runs, but nothing leads from it to the inputs: torch.autograd.grad(..., allow_unused=True) never runs it.
+SAYS_ONCE = "torch::autograd::Error"
+#: In torch's message about every function that torch.compile has compiled: it is differentiable once, too.
+COMPILED_ONCE = "torch.compile with aot_autograd does not currently support double backward"
+ADVICE = "a function that is not differentiable twice says so by @once_differentiable above backward"
+
+
+def twice(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """The gradient of the gradients, with respect to the inputs and to grad_output. The function may also say that it
+    has none, by once_differentiable.
+    """
+    yield "", lambda: _twice(trial)
+
+
+def _twice(trial: Trial) -> str | None:
+    if trial.is_pair:
+        raise Skip("a pair is differentiable once")
+    if trial.settled:
+        raise Skip("the gradients are wrong")
+    own = trial.case
+    with naming(own.label, "forward"):
+        ours = run_function(own.function, own.arguments, own.leaves(), own.wants())
+    theirs = by_autograd(own.reference, own.arguments, own.leaves(), own.wants())
+    check_structure(own.label, ours.returned, theirs.returned)
+    case = _of_gradients(own, theirs)
+    try:
+        with naming(case.label, "backward with create_graph=True"):
+            grads = run_function(case.function, case.arguments, case.leaves(), case.wants()).outputs.values()
+        if SAYS_ONCE in _nodes([grad.grad_fn for grad in grads]):
+            return "differentiable once, and says so"
+        agree(case)
+    except CannotCompare as problem:
+        if REENTRANT in str(problem):
+            raise Skip(f"torch.utils.checkpoint({REENTRANT}) has no gradients of gradients") from problem
+        if COMPILED_ONCE in str(problem):
+            return "differentiable once, and says so"
+        raise Wrong(f"{str(problem).partition(': ')[2]}; {ADVICE}") from problem
+    except Wrong as wrong:
+        raise Wrong(f"second derivatives: {wrong}; {ADVICE}") from wrong
+    return None
+
+
+def _nodes(nodes: list[Any]) -> set[str]:
+    """The names of all nodes that can be reached from these."""
+    names, seen = set[str](), set[Any]()
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        names.add(node.name())
+        nodes += [following for following, _ in node.next_functions]
+    return names
+
+
+def _of_gradients(case: FunctionCase, theirs: Forward) -> FunctionCase:
+    """The case whose function is the gradient of this case's function, as a function of the inputs and grad_output."""
+    differentiable = {name: output.detach() for name, output in theirs.outputs.items() if output.requires_grad}
+    _, grad_outputs = next(case.grad_outputs(differentiable))
+    leaves = tuple(as_tensor(leaf) if floats(leaf) else leaf for leaf in case.arguments.leaves)
+    leaves += tuple(grad_outputs.values())
+    names = (*case.arguments.names, *(f"grad_{name}" for name in grad_outputs))
+    constants = {name for name, grad in zip(case.floating, theirs.backward(grad_outputs), strict=True) if grad is None}
+    arguments = Arguments(names, leaves, tuple(Number(i) for i in range(len(leaves))), frozen=case.arguments.frozen)
+    function, reference = (_Gradient(each, case, tuple(grad_outputs)) for each in (case.function, case.reference))
+    wanted = frozenset(names) - constants
+    case = replace(case, function=function, reference=reference, arguments=arguments, wanted=wanted)
+    return replace(case, watched=False, drawn=True)
+
+
+class _Gradient:
+    """The gradients of a function's floating inputs, as a function that autograd differentiates."""
+
+    def __init__(self, function: Any, case: FunctionCase, outputs: tuple[str, ...]) -> None:
+        self.function = applied(function)
+        self.case, self.outputs, self.__name__ = case, outputs, case.label
+
+    def __call__(self, *leaves: Any) -> tuple[torch.Tensor, ...]:
+        count = len(self.case.arguments.leaves)
+        own, grad_outputs = leaves[:count], leaves[count:]
+        floating = [leaf for leaf in own if floats(leaf) and leaf.requires_grad]
+        copies = [leaf.clone() if floats(leaf) else leaf for leaf in own]  # it may work in place
+        outputs = named_outputs(self.case.arguments.call(self.function, copies)).tensors
+        carrying = [outputs[name] for name in self.outputs]
+        grads = torch.autograd.grad(carrying, floating, grad_outputs, create_graph=True, allow_unused=True)
+        found = [
+            torch.zeros_like(leaf) + 0 * leaf.sum() if grad is None else grad
+            for leaf, grad in zip(floating, grads, strict=True)
+        ]
+        return tuple(grad.to_dense() for grad in found)

@@ -1,0 +1,156 @@
+"""Every family of rows, in the order in which they run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeAlias
+
+import torch
+from tqdm import tqdm
+
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.errors import first_words_of, out_of_memory, raise_if_out_of_memory
+from nn_manual.functions.battery.changed_tensors import changed
+from nn_manual.functions.battery.dimensions import sizes
+from nn_manual.functions.battery.double_backward import twice
+from nn_manual.functions.battery.dtypes import dtype, full_size
+from nn_manual.functions.battery.grad_output import grad_output
+from nn_manual.functions.battery.in_place import in_place
+from nn_manual.functions.battery.layouts_and_kinds import kinds, layouts
+from nn_manual.functions.battery.requires import requires_grad
+from nn_manual.functions.battery.runs import determinism, no_grad, retain_graph, settings, two_forwards
+from nn_manual.functions.battery.time_and_memory import cost
+from nn_manual.functions.battery.trial import Family, Run, Skip, Trial, Wrong
+from nn_manual.functions.exceptions import is_of_the_reference, met_in, place_of
+from nn_manual.functions.function_report import AS_ABOVE, AS_ASKED, FULL_SIZE, BatteryRow
+from nn_manual.functions.low_precision import TooCoarse
+from nn_manual.functions.settings import kept_generators
+from nn_manual.messages import nearest, one_line
+
+#: Seconds after which a bar shows how far the rows are.
+BAR_AFTER = 2
+
+
+def cuda(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """The same rows on CUDA tensors, where there is a device."""
+    if trial.is_pair or trial.device is not None or not torch.cuda.is_available():
+        yield "", lambda: _no_cuda(trial)
+        return
+    on_device = replace(trial, device="cuda")
+    for name, family in FAMILIES.items():
+        if family is not cuda:
+            yield from ((f"{name} {variant}".rstrip(), run) for variant, run in family(on_device))
+
+
+def _no_cuda(trial: Trial) -> None:
+    if trial.device is not None or torch.cuda.is_available():
+        raise Skip("a pair runs on its inputs' device")
+    raise Skip("there is no CUDA device here")
+
+
+FAMILIES: dict[str, Family] = {
+    "grad_output": grad_output,
+    "requires_grad": requires_grad,
+    "two forwards": two_forwards,
+    "in place": in_place,
+    "changed": changed,
+    "retain_graph": retain_graph,
+    "no_grad": no_grad,
+    "determinism": determinism,
+    "settings": settings,
+    "inputs": layouts,
+    "kinds": kinds,
+    "sizes": sizes,
+    "dtype": dtype,
+    "twice": twice,
+    FULL_SIZE: full_size,
+    "cuda": cuda,
+    "cost": cost,
+}
+
+
+#: Is called with what begins, "row no_grad", and then with the row: nothing else is known once a function has ended the
+#: process.
+Told: TypeAlias = Callable[[str | BatteryRow], object]
+#: Verdicts and notes of rows, by name, from a process that one of them ended. The empty name stands for all others.
+Known: TypeAlias = Mapping[str, tuple[str, str]]
+
+
+def nobody_listens(_: str | BatteryRow) -> None:
+    """Ignore what begins, and what came of it."""
+
+
+@contextmanager
+def naming_what_runs(what: str, trial: Trial, told: Told) -> Iterator[None]:
+    """A context for what begins, which adds its name to an interrupt and to a lack of memory. So the user learns where
+    a function hung, or where it asked for too much memory.
+    """
+    told(what)
+    try:
+        yield
+    except (KeyboardInterrupt, MemoryError, RuntimeError) as ended:
+        if isinstance(ended, KeyboardInterrupt) or out_of_memory(ended) is not None:
+            ended.add_note(f"in {what} of {trial.label}")
+        raise
+
+
+def run_rows(
+    trial: Trial, skip: Sequence[str], met: Collection[str], told: Told, known_rows: Known
+) -> tuple[BatteryRow, ...]:
+    """Run every row that is neither skipped nor known already, and return all rows with their verdicts. `met` is the
+    error that made the comparison of the values impossible, by `met_in`: a row that meets the same error is skipped.
+    Raises ValueError for a name in `skip` that no row has.
+    """
+    planned = [(name, variant, run) for name, family in FAMILIES.items() for variant, run in family(trial)]
+    known = {f"{name} {variant}".rstrip() for name, variant, _ in planned} | FAMILIES.keys()
+    for name in skip:
+        if not any(_is_skipped(row, [name]) for row in known):
+            meant = nearest(name, known)
+            raise ValueError(f"there is no row {name!r} to skip" + (f": did you mean {meant!r}?" if meant else ""))
+    bar = tqdm(planned, desc=trial.label, unit="row", delay=BAR_AFTER, leave=False, disable=None)
+    rows = []
+    for name, variant, run in bar:
+        row = f"{name} {variant}".rstrip()
+        if found := known_rows.get(row, known_rows.get("")):
+            rows.append(BatteryRow(name, variant, *found))
+            continue
+        with naming_what_runs(f"row {row}", trial, told):
+            rows.append(_row(name, variant, run, skip, met))
+        told(rows[-1])
+    return tuple(rows)
+
+
+def _is_skipped(row: str, skip: Sequence[str]) -> bool:
+    """Whether `skip` has the row's name, or the words with which it begins, such as its family's name. For a row of
+    another family on a device or in a dtype, the name within that family counts, too.
+    """
+    if any(f"{row} ".startswith(f"{name} ") for name in skip):
+        return True
+    if not row.startswith(("cuda ", "dtype ")):
+        return False
+    words = row.split(" ")
+    inner = (" ".join(words[i:]) for i in range(1, len(words)))
+    found = next((tail for tail in inner if any(f"{tail} ".startswith(f"{family} ") for family in FAMILIES)), "")
+    return bool(found) and _is_skipped(found, skip)
+
+
+def _row(family: str, variant: str, run: Run, skip: Sequence[str], met: Collection[str]) -> BatteryRow:
+    if _is_skipped(f"{family} {variant}".rstrip(), skip):
+        return BatteryRow(family, variant, "skipped", AS_ASKED)
+    try:
+        with warnings.catch_warnings(), kept_generators():
+            warnings.simplefilter("ignore")  # a function may warn about unusual inputs
+            return BatteryRow(family, variant, "right", run() or "")
+    except Exception as error:  # a reference, too, may raise anything
+        raise_if_out_of_memory(error)
+        if set(met).intersection(met_in(error)):
+            return BatteryRow(family, variant, "skipped", AS_ABOVE)
+        if isinstance(error, Wrong | CannotCompare):
+            return BatteryRow(family, variant, "WRONG", one_line(str(error)))
+        if isinstance(error, Skip | TooCoarse):
+            return BatteryRow(family, variant, "skipped", one_line(str(error)))
+        by_whom = "the reference" if is_of_the_reference(error) else "the check"
+        return BatteryRow(family, variant, "skipped", f"{by_whom} raised {first_words_of(error)}{place_of(error)}")

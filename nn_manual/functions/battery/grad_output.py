@@ -1,0 +1,155 @@
+"""The rows of other gradients of the output: other layouts in memory, other magnitudes, zero and absent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
+from nn_manual.functions.callables import by_autograd, dtype_name, floats, is_array, run_function
+from nn_manual.functions.exceptions import naming
+from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.outputs import Outputs, check_structure
+
+
+def transposed(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, the last axis first in memory."""
+    order = [tensor.ndim - 1, *range(tensor.ndim - 1)]
+    back = [*range(1, tensor.ndim), 0]
+    return tensor.permute(order).contiguous().permute(back) if tensor.ndim > 1 else tensor
+
+
+def permuted(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, the two axes before the last exchanged in memory, as a transpose of heads and time, or of time
+    and batch, leaves them.
+    """
+    return tensor.transpose(-3, -2).contiguous().transpose(-3, -2) if tensor.ndim > 2 else tensor
+
+
+def expanded(tensor: torch.Tensor) -> torch.Tensor:
+    """The first value everywhere, without memory of its own, as the backward of a sum gives it."""
+    return tensor[(slice(0, 1),) * tensor.ndim].clone().expand(tensor.shape) if tensor.numel() else tensor
+
+
+def strided(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, with a gap behind each."""
+    if tensor.ndim == 0:
+        return tensor
+    wide = tensor.new_full((*tensor.shape, 2), -7 if tensor.dtype != torch.bool else 0)
+    wide[..., 0] = tensor
+    return wide[..., 0]
+
+
+def with_offset(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, behind three others in the same storage."""
+    memory = tensor.new_full((tensor.numel() + 3,), -7 if tensor.dtype != torch.bool else 0)
+    memory[3:] = tensor.reshape(-1)
+    return memory[3:].view(tensor.shape)
+
+
+def channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values of a batch of images or volumes, axis 1 last in memory, as convolutions often return them."""
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return tensor.contiguous(memory_format=formats[tensor.ndim]) if tensor.ndim in formats else tensor
+
+
+LAYOUTS = {
+    "transposed": transposed,
+    "permuted": permuted,
+    "expanded": expanded,
+    "strided": strided,
+    "with an offset": with_offset,
+    "channels_last": channels_last,
+}
+
+
+#: A loss that is scaled up for float16 has large gradients, and a mean over many rows has small ones. The factors are
+#: powers of two: a backward is linear in the gradient of the output, so they change no rounding.
+FACTORS = {"large": 2.0**16, "small": 2.0**-20}
+
+
+#: For which numbers of axes a layout is, if it isn't for all.
+AXES: dict[Callable[[torch.Tensor], torch.Tensor], Callable[[int], bool]] = {
+    permuted: lambda axes: axes > 2,
+    channels_last: lambda axes: axes in (4, 5),
+}
+
+
+def layouts_of(tensors: Iterable[Any]) -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
+    """The layouts that at least one of the tensors or arrays can have: only images and volumes have channels."""
+    found = {tensor.ndim for tensor in tensors if is_array(tensor)}
+    return {name: layout for name, layout in LAYOUTS.items() if layout not in AXES or any(map(AXES[layout], found))}
+
+
+def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Gradients of the outputs as autograd passes them: seldom contiguous, large or small, sometimes zero or absent."""
+    case = trial.case
+    outputs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants()).outputs
+    for name, layout in layouts_of(outputs.values()).items():
+        yield name, lambda layout=layout: on_all_sizes(trial, lambda case: _lain_out(case, layout))  # type: ignore[misc] # a default
+    for name, factor in FACTORS.items():
+        yield name, lambda factor=factor: _multiplied(trial, factor)  # type: ignore[misc] # a default
+    yield "zero", lambda: agree(replace(trial.case, upstream=torch.zeros_like))
+    yield "absent", lambda: _absent(trial)
+
+
+def _lain_out(case: FunctionCase, layout: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """An expanded gradient is one number everywhere. Under it the gradient of a norm is all rounding, which is excused
+    as on drawn inputs.
+    """
+    agree(replace(case, upstream=layout, drawn=case.drawn or layout is expanded))
+
+
+def _multiplied(trial: Trial, factor: float) -> None:
+    """Gradients far from 1 show a kernel that clips large ones, or loses small ones."""
+    if any(floats(leaf) and dtype_name(leaf) == "float16" for leaf in trial.case.leaves()):
+        raise Skip("float16 has no room for such gradients")
+    agree(replace(trial.case, upstream=lambda tensor: tensor * factor))
+
+
+def _absent(trial: Trial) -> None:
+    """Each output unused while the others are used; then all of them without a gradient."""
+    if trial.is_pair:
+        raise Skip("a pair's backward gets a gradient for each output")
+    case = trial.case
+    theirs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())
+    differentiable = [name for name, output in theirs.outputs.items() if output.requires_grad]
+    for name in differentiable if len(differentiable) > 1 else []:
+        try:
+            agree(replace(case, absent=frozenset({name})))
+        except Wrong as wrong:
+            raise Wrong(f"where {name} is not used: {wrong}") from wrong
+    _all_absent(case, theirs.returned, differentiable)
+
+
+def _all_absent(case: FunctionCase, returned: Outputs, differentiable: list[str]) -> None:
+    """The next function returns None as its gradient: then the gradients of this one must be None or zero."""
+    with naming(case.label, "backward, whose grad_output is None behind set_materialize_grads(False),"):
+        ours = run_function(case.function, case.arguments, case.leaves(), case.wants())
+        check_structure(case.label, ours.returned, returned)
+        ours.outputs.update(
+            zip(
+                differentiable,
+                _Forgets.apply(*(ours.outputs[name] for name in differentiable)),  # type: ignore[no-untyped-call] # torch has none
+                strict=True,
+            )
+        )
+        grads = ours.backward({name: torch.ones_like(ours.outputs[name]) for name in differentiable})
+    for name, grad in zip(case.floating, grads, strict=True):
+        if grad is not None and bool(grad.to_dense().any()):
+            raise Wrong(f"grad_{name} is not zero where no output has a gradient")
+
+
+class _Forgets(torch.autograd.Function):
+    """Passes its inputs on, and no gradient back."""
+
+    @staticmethod
+    def forward(_: Any, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(tensor.clone() for tensor in tensors)
+
+    @staticmethod
+    def backward(_: Any, *grads: torch.Tensor) -> tuple[None, ...]:
+        return (None,) * len(grads)

@@ -1,0 +1,164 @@
+"""The rows of inputs that change in place, as an optimizer changes a weight."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.functions.arguments import Arguments, Number, as_tensor
+from nn_manual.functions.battery.runs import on_other_values
+from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, with_leaves
+from nn_manual.functions.callables import applied, dtype_name, floats, gradients_of, is_array, label_of_function
+from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.outputs import named_outputs
+
+#: In torch's message about a function that works in place on a parameter.
+IN_PLACE_ON_A_LEAF = "a leaf Variable that requires grad"
+
+
+def in_place(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """The same tensors with other values: this shows what a function keeps from an earlier run, by an address or for
+    good.
+    """
+    yield "", lambda: _in_place(trial.case, _other_floats)
+    for i, (name, leaf) in enumerate(zip(trial.case.arguments.names, trial.case.arguments.leaves, strict=True)):
+        if is_array(leaf) and not floats(leaf) and _other_integers(as_tensor(leaf)) is not None:
+            yield name, lambda i=i: _in_place(trial.case, lambda case: _other_at(case, i))  # type: ignore[misc] # a default
+
+
+def _in_place(case: FunctionCase, others: Callable[[FunctionCase], Iterator[FunctionCase]]) -> None:
+    other = _right_on_one_of(others(case))
+    on_same_tensors = _on_same_tensors(case)
+    try:
+        agree(on_same_tensors(case))
+        agree(on_same_tensors(other))
+    except (Wrong, CannotCompare) as problem:
+        if IN_PLACE_ON_A_LEAF in str(problem):
+            raise Skip("it works in place, which torch refuses on parameters") from problem
+        words = "differs once its inputs have changed in place, as a weight does: it keeps something of an earlier run"
+        raise Wrong(f"{words}; {problem}") from problem
+
+
+def _right_on_one_of(cases: Iterator[FunctionCase]) -> FunctionCase:
+    """The first case that the function takes and is right on. A function may be made for values of one kind, such as
+    probabilities, and a change may make others of them. So the function is wrong only if it takes some of the cases and
+    is right on none.
+    """
+    problem = None
+    for case in cases:
+        try:
+            agree(case)
+        except Wrong as wrong:
+            problem = problem or wrong
+        except Exception as error:  # anyone's function may raise anything on values that it doesn't take
+            raise_if_out_of_memory(error)
+            continue
+        else:
+            return case
+    if problem is None:
+        raise Skip("it doesn't take other values")
+    words = "differs where its inputs have other values: it is wrong on those, or keeps something of an earlier run"
+    raise Wrong(f"{words}; {problem}") from problem
+
+
+def _other_floats(case: FunctionCase) -> Iterator[FunctionCase]:
+    """Floating inputs in other places and smaller; smaller alone, which leaves a symmetric matrix symmetric; or in
+    other places alone, which leaves probabilities and orthogonal matrices what they are.
+    """
+    yield on_other_values(case)
+    yield with_leaves(case, lambda tensor: 0.75 * tensor)
+    turned = with_leaves(case, lambda tensor: tensor.flip(tuple(range(tensor.ndim))))
+    pairs = zip(case.arguments.leaves, turned.arguments.leaves, strict=True)
+    if not any(torch.equal(as_tensor(one), as_tensor(other)) for one, other in pairs if floats(one)):
+        yield turned
+
+
+def _other_at(case: FunctionCase, place: int) -> Iterator[FunctionCase]:
+    """Other integers or truth values in one input; then in all inputs, since they may have to fit each other."""
+    places = range(len(case.arguments.leaves))
+    for chosen in ([place], places):
+        leaves = tuple(_changed(leaf) if i in chosen else leaf for i, leaf in enumerate(case.arguments.leaves))
+        yield replace(case, arguments=replace(case.arguments, leaves=leaves), drawn=True)
+
+
+def _changed(leaf: Any) -> Any:
+    other = _other_integers(as_tensor(leaf)) if is_array(leaf) and not floats(leaf) else None
+    if other is None:
+        return leaf
+    return other if isinstance(leaf, torch.Tensor) else other.numpy()
+
+
+def _other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Other values for a tensor that isn't floating; None if there are no others. Truth values are negated. Integers
+    that are all equal, such as a seed or a length, become their neighbour nearer to zero; 0 becomes 1. Ascending ones,
+    which may be offsets, are mirrored: they stay ascending, with the same ends. All others are reversed.
+    """
+    if tensor.numel() == 0 or tensor.is_complex():
+        return None
+    if tensor.dtype == torch.bool:
+        return ~tensor
+    turned = tensor.flip(tuple(range(tensor.ndim)))
+    if bool((tensor == tensor.reshape(-1)[0]).all()):
+        return torch.where(tensor > 0, tensor - 1, tensor + 1)
+    if tensor.equal(tensor.sort(-1).values):
+        turned = tensor[..., :1] + tensor[..., -1:] - tensor.flip(-1)
+    return None if torch.equal(turned, tensor) else turned
+
+
+def _on_same_tensors(case: FunctionCase) -> Callable[[FunctionCase], FunctionCase]:
+    """A function that changes a case: the function of the new case is a pair that runs on the same tensors each time,
+    and the inputs are written into them.
+    """
+    function, arguments, label = case.function, case.arguments, label_of_function(case.function)
+    user_forward, user_backward = function if isinstance(function, tuple) else (None, None)
+    tensors: dict[tuple[Any, ...], list[Any]] = {}  # by their dtypes
+
+    def forward(*leaves: Any) -> tuple[Any, Any]:
+        dtypes = tuple(dtype_name(leaf) for leaf in leaves if is_array(leaf))
+        if dtypes not in tensors:
+            is_pair = user_forward is not None
+            pairs = zip(leaves, wanted, strict=True)
+            tensors[dtypes] = [_copied(leaf, is_parameter=want, of_pair=is_pair) for leaf, want in pairs]
+        own = tensors[dtypes]
+        for tensor, leaf in zip(own, leaves, strict=True):
+            if is_array(leaf):
+                as_tensor(tensor).detach().copy_(as_tensor(leaf))
+        if user_forward is not None:
+            returned: tuple[Any, Any] = arguments.call(user_forward, own)
+            return returned
+        output = arguments.call(applied(function), own)
+        return output, (output, own)
+
+    def backward(saved: Any, *grad_outputs: Any) -> Any:
+        if user_backward is not None:
+            return user_backward(saved, *grad_outputs)
+        output, own = saved
+        carrying = [tensor for tensor in named_outputs(output).tensors.values() if tensor.requires_grad]
+        parameters = [tensor for tensor, want in zip(own, wanted, strict=True) if want]
+        return gradients_of(carrying, parameters, [as_tensor(grad) for grad in grad_outputs])
+
+    def reference(*leaves: Any) -> Any:
+        return arguments.call(case.reference, leaves)
+
+    wanted = [user_forward is None and want for want in case.wants()]
+    forward.__name__ = backward.__name__ = label
+    flat = tuple(Number(i) for i in range(len(arguments.leaves)))
+
+    def made(case: FunctionCase) -> FunctionCase:
+        positional = Arguments(arguments.names, case.arguments.leaves, flat, frozen=arguments.frozen)
+        return replace(case, function=(forward, backward), reference=reference, arguments=positional, watched=False)
+
+    return made
+
+
+def _copied(leaf: Any, *, is_parameter: bool, of_pair: bool) -> Any:
+    """A pair gets arrays where the inputs are arrays, any other function tensors."""
+    if not is_array(leaf) or (of_pair and not isinstance(leaf, torch.Tensor)):
+        return copy.copy(leaf)
+    return as_tensor(leaf).detach().clone().requires_grad_(is_parameter)

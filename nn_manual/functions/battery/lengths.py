@@ -1,0 +1,121 @@
+"""The sizes on which the rows run: small ones, large ones, and those that no block divides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import torch
+
+from nn_manual.functions.callables import is_array
+from nn_manual.functions.function_case import FunctionCase, eps_of
+from nn_manual.functions.judged_case import judge
+
+#: The sizes of each dimension: one if the dimension is free, otherwise a choice with the largest last.
+Sizes: TypeAlias = Mapping[str, tuple[int, ...]]
+
+#: In rows that run on small sizes, the dimensions have at most these, in turn. They differ from each other, so that one
+#: axis can't be taken for another.
+SMALL = (7, 6, 5, 4, 3)
+
+#: Given inputs with more numbers than LARGE in total are cut for the rows, each axis to about CUT, which is past two
+#: blocks of 16.
+LARGE = 1 << 16
+CUT = 33
+
+#: Some rows run on the full size, too, if the inputs have at most MOST numbers, or the dimensions multiply to at most
+#: MOST. If not, they run on a smaller size, which has the same remainder by each power of two up to BLOCK.
+MOST = 1 << 22
+BLOCK = 128
+
+#: The layouts also run on sizes a little past a block, which leave a tail. It is the largest of these blocks with which
+#: the sizes multiply to at most LARGE. Of many dimensions, only the last MOST_RAGGED change: features are among them.
+BLOCKS, MOST_RAGGED = (128, 32, 16), 4
+
+
+def small_sizes(sizes: Sizes) -> dict[str, int]:
+    """Small sizes; of a choice, the smallest above 1: with one step or none, much would be zero or empty."""
+    return {
+        name: next((size for size in choice if size > 1), choice[-1])
+        if len(choice) > 1
+        else min(choice[0], SMALL[i % len(SMALL)])
+        for i, (name, choice) in enumerate(sizes.items())
+    }
+
+
+def ragged_sizes(sizes: Sizes, step: int) -> dict[str, int]:
+    """For the free dimensions, sizes a little past a block: by odd multiples of `step`."""
+    free = _free(sizes)[-MOST_RAGGED:]
+    found = [{name: block + step * (1 + 2 * i) for i, name in enumerate(free)} for block in BLOCKS]
+    return next((ragged for ragged in found if math.prod(ragged.values()) <= LARGE), found[-1])
+
+
+def large_sizes(sizes: Sizes) -> dict[str, int]:
+    """The full sizes, or smaller ones with the same remainders if the full ones are too large."""
+    full = {name: choice[-1] for name, choice in sizes.items()}
+    if math.prod(full.values()) <= MOST:
+        return full
+    free = _free(sizes)
+    return {name: _folded(size) if name in free else size for name, size in full.items()}
+
+
+def cut(case: FunctionCase) -> FunctionCase | None:
+    """The first rows and columns of large inputs; None if they are small. Axes of equal length keep an equal length."""
+    if _count(case) <= LARGE:
+        return None
+    lengths = [length for length in _lengths(case) if length > CUT + len(SMALL)]
+    return _shortened(case, {length: CUT + i for i, length in enumerate(lengths)})
+
+
+def cut_if_large(case: FunctionCase) -> FunctionCase:
+    """The inputs themselves; if they are too large, their first rows and columns, with the same remainders."""
+    if _count(case) <= MOST:
+        return case
+    lengths = [length for length in _lengths(case) if length > _folded(length)]
+    return _shortened(case, {length: _folded(length) + i * BLOCK for i, length in enumerate(lengths)})
+
+
+def _free(sizes: Sizes) -> list[str]:
+    return [name for name, choice in sizes.items() if len(choice) == 1]
+
+
+def is_steady(case: FunctionCase) -> bool:
+    """Whether the reference agrees with itself on inputs that are moved by an eps. A long recurrence with large weights
+    doesn't, and there another layout, which rounds in another order, shows nothing. 16 bits need no such test: they are
+    judged by the reference's own distance.
+    """
+    generator = torch.Generator().manual_seed(case.seed)
+
+    def moved(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        signs = torch.randint(2, tensor.shape, generator=generator).to(tensor) * 2 - 1
+        return tensor * (1 + eps_of(tensor.dtype) * signs)
+
+    return case.is_low or judge(replace(case, function=case.reference, layout=moved)).agrees
+
+
+def _count(case: FunctionCase) -> int:
+    return sum(math.prod(leaf.shape) for leaf in case.arguments.leaves if is_array(leaf))
+
+
+def _lengths(case: FunctionCase) -> list[int]:
+    return sorted({length for leaf in case.arguments.leaves if is_array(leaf) for length in leaf.shape})
+
+
+def _folded(length: int) -> int:
+    return min(length, BLOCK + length % BLOCK)
+
+
+def _shortened(case: FunctionCase, shorter: Mapping[int, int]) -> FunctionCase:
+    """The first rows and columns of the inputs: an axis gets the length that `shorter` has for its own."""
+
+    def cut(leaf: Any) -> Any:
+        if not is_array(leaf):
+            return leaf
+        part = leaf[tuple(slice(shorter.get(length, length)) for length in leaf.shape)]
+        return part.clone() if isinstance(part, torch.Tensor) else part.copy()
+
+    return replace(case, arguments=replace(case.arguments, leaves=tuple(map(cut, case.arguments.leaves))))

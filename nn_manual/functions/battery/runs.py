@@ -1,0 +1,183 @@
+"""The rows of several runs: two forwards before their backwards, two backwards, no backward, and the same run twice."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.conduct.unchanged import same_values
+from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.functions.battery.trial import Run, Trial, Wrong, agree, on_all_sizes, with_leaves
+from nn_manual.functions.callables import Forward, by_autograd, floats, is_array, run_function
+from nn_manual.functions.exceptions import naming, raised_by_the_reference
+from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.judged_case import judge
+from nn_manual.functions.outputs import BUFFER
+from nn_manual.functions.settings import noticed_in
+
+
+def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Forward runs on the inputs and on other values; then the backward of each runs, and must belong to its own
+    forward. A module also runs on buffers that an earlier forward left: a running mean of zeros hides mistakes.
+    """
+    yield "first back first", lambda: _first_back_first(trial.case)
+    yield "last back first", lambda: _last_back_first(trial.case)
+    if trial.case.arguments.buffers:
+        yield "buffers", lambda: _on_moved_buffers(trial.case)
+
+
+def _first_back_first(case: FunctionCase) -> None:
+    other = on_other_values(case)
+    with _explained():
+        agree(case, lambda: _quietly(other, back=False))
+    if is_right(other):
+        first = _forward(case)
+        with _explained():
+            agree(replace(other, upstreams=other.upstreams[:1]), lambda: _back(case, first))
+
+
+def is_right(case: FunctionCase) -> bool:
+    """Whether the function takes these values in a run by itself, and agrees with its reference."""
+    try:
+        return judge(case).agrees
+    except Exception as error:  # anyone's function may raise anything
+        raise_if_out_of_memory(error)
+        return False
+
+
+def _last_back_first(case: FunctionCase) -> None:
+    other = on_other_values(case)
+    with _explained():
+        agree(case, lambda: _quietly(other, back=True))
+
+
+def _on_moved_buffers(case: FunctionCase) -> None:
+    """Function and reference begin with the buffers that the reference's forward on other values left."""
+    other, arguments = on_other_values(case), case.arguments
+    with raised_by_the_reference():
+        left = by_autograd(case.reference, other.arguments, other.leaves(), other.wants()).outputs
+    moved = {name: left[f"{BUFFER}{name}"].to(buffer) for name, buffer in arguments.buffers.items()}
+    try:
+        agree(replace(case, arguments=replace(arguments, buffers=moved)))
+    except (Wrong, CannotCompare) as problem:
+        raise Wrong(f"differs in its second forward, on the buffers that the first one left: {problem}") from problem
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except Wrong as wrong:
+        words = "differs when forward ran again, on other values, before backward: what backward needs must travel in"
+        raise Wrong(f"{words} `saved`, or on the context; {wrong}") from wrong
+
+
+def on_other_values(case: FunctionCase) -> FunctionCase:
+    """The case with the same numbers, in other places and somewhat smaller: most functions take these."""
+    return with_leaves(case, lambda tensor: 0.75 * tensor.flatten().roll(1).reshape(tensor.shape))
+
+
+def _quietly(case: FunctionCase, *, back: bool) -> None:
+    """Run on values that the function may not take. Nothing of this run is compared."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            ran = _forward(case)
+            if back:
+                _back(case, ran)
+    except Exception as error:  # anyone's function may raise anything
+        raise_if_out_of_memory(error)
+
+
+def _forward(case: FunctionCase) -> Forward:
+    return run_function(case.function, case.arguments, case.leaves(), case.wants())
+
+
+def _back(case: FunctionCase, ran: Forward) -> list[Any]:
+    differentiable = {
+        name: output
+        for name, output in ran.outputs.items()
+        if is_array(output) and floats(output) and (output.requires_grad or isinstance(case.function, tuple))
+    }
+    _, grad_outputs = next(case.grad_outputs(differentiable))
+    return ran.backward(grad_outputs)
+
+
+def retain_graph(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Backward runs twice after one forward, as `backward(retain_graph=True)` allows."""
+    yield "", lambda: _twice_back(trial.case)
+
+
+def _twice_back(case: FunctionCase) -> None:
+    with naming(case.label, "backward"):
+        ran = _forward(case)
+        first = [grad if grad is None else grad.to_dense().clone() for grad in _back(case, ran)]
+    with naming(case.label, "the second backward after one forward"):
+        second = _back(case, ran)
+    for name, grad, again in zip(case.floating, first, second, strict=True):
+        if not _same(grad, again):
+            raise Wrong(f"grad_{name} of the second backward after one forward differs from that of the first")
+
+
+def no_grad(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Forward alone: under torch.no_grad(), on inputs that require no gradient, and under torch.inference_mode(), where
+    tensors have no version.
+    """
+    yield "", lambda: _no_grad(trial.case)
+    yield "inference_mode", lambda: _inference(trial.case)
+
+
+def _no_grad(case: FunctionCase) -> None:
+    case = replace(case, wanted=frozenset())
+    with torch.no_grad():
+        agree(case)
+    agree(case)
+
+
+def _inference(case: FunctionCase) -> None:
+    with torch.inference_mode():
+        agree(replace(case, wanted=frozenset()))
+
+
+def settings(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Global settings stay as they are: torch's default dtype, its number of threads, its seed, and others."""
+    yield "", lambda: _leaves_settings(trial.case)
+
+
+def _leaves_settings(case: FunctionCase) -> None:
+    with naming(case.label, "a run"):
+        noticed = noticed_in(lambda: _back(case, _forward(case)))
+    if noticed:
+        raise Wrong(f"it changes {noticed[0]}; the check sets that back after each run, but nobody else does")
+
+
+def determinism(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Two runs on the same inputs agree to the last bit. A function that is random by design takes a seed or a mask."""
+    yield "", lambda: on_all_sizes(trial, _deterministic)
+
+
+def _deterministic(case: FunctionCase) -> None:
+    with naming(case.label, "a run"):
+        ran, again = _forward(case), _forward(case)
+        outputs, others = ({n: o for n, o in run.outputs.items() if is_array(o)} for run in (ran, again))
+        outputs = {name: output.detach().clone() for name, output in outputs.items()}
+        grads, other_grads = _back(case, ran), _back(case, again)
+    different = [name for name, output in outputs.items() if not _same(output, others[name].detach())]
+    pairs = zip(case.floating, grads, other_grads, strict=True)
+    different += [f"grad_{name}" for name, grad, other in pairs if not _same(grad, other)]
+    if different:
+        advice = "a function that is random by design takes a seed or a mask"
+        raise Wrong(f"{different[0]} differs when it runs twice on the same inputs; {advice}")
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.shape == other.shape and same_values(one.to_dense(), other.to_dense())

@@ -1,0 +1,66 @@
+"""The verdict about one case: every pair in full, with what rounding excuses and what a difference looks like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from nn_manual.check.compare.comparison import CannotCompare, Comparison, Pair, compare
+from nn_manual.check.judge.diagnosis import describe_difference
+from nn_manual.check.judge.report import GradientReport
+from nn_manual.functions.excused import beyond_by_rounding
+from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.pairs import pairs, values_of_reference
+from nn_manual.functions.swapped import describe_mixed_up
+
+
+def judge(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> GradientReport:
+    """Compare everything that the function and its reference compute. Raises CannotCompare as `pairs` does."""
+    compared = list(pairs(case, before_backward))
+    if not (compared or case.drawn or case.settled):
+        raise CannotCompare(f"{case.label}: all that was returned is empty: there is nothing to compare")
+    report = GradientReport(tuple(_in_full(case, pair) for pair in compared), vacuous=tuple(_vacuous(case, compared)))
+    if report.agrees:
+        return report
+    by_name = {pair.quantity.name: pair for pair in compared}
+    failed = [by_name[failure.name] for failure in report.failures]
+    report = replace(report, rounding=beyond_by_rounding(case, failed))
+    if report.agrees:
+        return report
+    first = by_name[report.failures[0].name]
+    diagnosis = describe_mixed_up(case, first, compared)
+    if not diagnosis:
+        diagnosis = describe_difference(first.ours, first.reference.numpy(), batch_size=case.batch_size)
+        if first.ours.size == 1 and ", the reference has " in diagnosis:
+            diagnosis = ""  # the report has the two values itself
+    return replace(report, diagnosis=diagnosis)
+
+
+def _in_full(case: FunctionCase, pair: Pair) -> Comparison:
+    """With the ULPs of the 16 bits that it was computed in, where it was."""
+    found = compare(*pair)
+    eps = case.eps_of_low_precision
+    if eps is None or not 0 < found.scale < math.inf:
+        return found
+    return replace(found, ulps=found.absolute / (eps * 2 ** math.floor(math.log2(found.scale))))
+
+
+def _vacuous(case: FunctionCase, compared: list[Pair]) -> Iterator[str]:
+    """A sentence for each output, and each gradient under every upstream gradient, that is zero, or has no number: in
+    the pairs, zeros stand there. Nobody reads it of inputs that were drawn.
+    """
+    by_name: dict[str, list[Pair]] = {}
+    for pair in compared:
+        by_name.setdefault(pair.quantity.name.split(",")[0], []).append(pair)
+    empty = {name: several for name, several in by_name.items() if not any(pair.reference.any() for pair in several)}
+    values = values_of_reference(case) if empty and not case.drawn else {}
+    for name, several in empty.items():
+        found = [values[pair.quantity.name].isfinite() for pair in several if pair.quantity.name in values]
+        if all(bool(finite.all()) for finite in found):
+            how = "is zero everywhere"
+        elif any(bool(finite.any()) for finite in found):
+            how = "is zero wherever it has a number"
+        else:
+            how = "has no number anywhere"
+        yield f"{several[0].quantity.layer}: {name} {how}"

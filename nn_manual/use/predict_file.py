@@ -1,0 +1,110 @@
+"""A trained model's predictions for new examples: from a file to a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.data import Arrays, Text
+from nn_manual.data.csv_files import STANDARD_INPUT, read_csv
+from nn_manual.data.npz_files import read_npz
+from nn_manual.data.tables import Kind, Part
+from nn_manual.errors import ConfigError, DataError
+from nn_manual.run_directory.files import write_atomically
+from nn_manual.use.load_run import TrainedRun
+
+#: The endings of what is read, and of what is written.
+INPUTS, OUTPUTS = (".csv", ".csv.gz", ".npz"), (".csv", ".npz")
+#: The column, or the array, of the class with the largest probability.
+PREDICTED_CLASS = "predicted_class"
+
+
+def predict(run: TrainedRun, input: Path, output: Path) -> int:
+    """Write the run's predictions for the examples in the file `input` to the file `output`; returns how many there
+    are. The input "-" is a CSV on standard input.
+
+    The examples are in the units of the training's data. A CSV needs the columns of the training by name, in any order,
+    and may have others. Where these have no names, a CSV has as many columns as an example has numbers. An .npz needs
+    an array with the same name as in training, or "input".
+
+    A classification writes the class and the probability of each class: columns headed `predicted_class` and by the
+    classes' names, or arrays `predicted_class` (an index), `probabilities` and `classes` (the names). A regression
+    writes values, in the units of the training's data: columns headed as the targets were, or an array `values`. A file
+    that exists is replaced as a whole.
+
+    Raises ConfigError for another ending, a run on Text, and an output that is the input; DataError for an input that
+    can't be read or doesn't fit, and an output that can't be written; NotFiniteError.
+    """
+    if input != STANDARD_INPUT and not input.name.endswith(INPUTS):
+        raise ConfigError(f"--input must be - or end in {', '.join(INPUTS)}, not {input.name}")
+    if not output.name.endswith(OUTPUTS):
+        raise ConfigError(f"--output must end in {' or '.join(OUTPUTS)}, not {output.name}")
+    if isinstance(run.config.data, Text):
+        raise ConfigError("a run on Text predicts the next character of a text: use nn-manual sample")
+    if input.exists() and output.exists() and output.samefile(input):
+        raise ConfigError(f"--output {output} is the input, which would be lost")
+    if not output.parent.is_dir():
+        raise DataError(f"{output}: can't be written: {output.parent} is no folder")
+    array = _read(run, input)
+    try:
+        prediction = run.predict(array)
+    except ValueError as error:
+        raise DataError(f"{input}: {error}") from error
+    write = _as_csv if output.suffix == ".csv" else _as_npz
+    write_atomically(output, write(run, prediction))
+    return len(prediction)
+
+
+def _read(run: TrainedRun, file: Path) -> Array:
+    """The inputs in a file, float64 or int64."""
+    kind = Kind.INTEGERS if isinstance(run.model.domain, range) else Kind.NUMBERS
+    dtype, no_target = np.dtype(np.float64), Part([], Kind.NUMBERS, np.dtype(np.float64))
+    if file.suffix != ".npz":
+        table = read_csv(file, Part(run.transform.names.input or [], kind, dtype), no_target)
+    else:
+        data = run.config.data
+        name = data.input if isinstance(data, Arrays) and data.file.suffix == ".npz" else "input"
+        assert name is not None  # Arrays makes sure of it
+        table = read_npz(file, Part([name] if isinstance(name, str) else name, kind, dtype), no_target)
+    return table.input.array
+
+
+def _names(run: TrainedRun, num_outputs: int) -> list[str]:
+    """The names of the outputs: those of the classes, or of the targets, in training."""
+    known = run.transform.names.classes if run.is_classification else None
+    known = known or run.transform.names.target
+    if known is not None and len(known) == num_outputs:
+        return list(known)
+    return [str(index) if run.is_classification else f"output_{index}" for index in range(num_outputs)]
+
+
+def _as_csv(run: TrainedRun, prediction: Array) -> bytes:
+    if prediction.ndim != 2:
+        raise ConfigError(f"a row of a .csv can't hold a prediction of shape {prediction.shape[1:]}; an .npz can")
+    names, rows = _names(run, prediction.shape[1]), prediction.tolist()
+    if run.is_classification:
+        rows = [[names[index], *row] for index, row in zip(prediction.argmax(axis=1).tolist(), rows, strict=True)]
+        heading = PREDICTED_CLASS
+        while heading in names:
+            heading += "_"
+        names = [heading, *names]
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _as_npz(run: TrainedRun, prediction: Array) -> bytes:
+    arrays: dict[str, Any] = {"values": prediction}
+    if run.is_classification:
+        names = np.array(_names(run, prediction.shape[-1]))
+        arrays = {PREDICTED_CLASS: prediction.argmax(axis=-1), "probabilities": prediction, "classes": names}
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()

@@ -1,0 +1,247 @@
+"""A run read back: the weights, the config, what was done to the data, and predictions in the source's units."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runs import CONFIG as SPIRALS
+from runs import lines, write_config
+from safetensors.numpy import load_file
+from text_runs import write_run
+from trained_runs import CONFIG, IDENTITY, OF_REGRESSION, REGRESSION, SWAPPED, TRANSFORM, write_trained
+
+import nn_manual
+from nn_manual import load_run
+from nn_manual.config import load_config
+from nn_manual.data import Transform
+from nn_manual.errors import DataError, NotFiniteError
+from nn_manual.run.new_run import run
+from nn_manual.use import load_run as load_run_module
+from nn_manual.use.load_run import Checkpoint, read_trained
+
+#: Standardised to [[1, 2], [-1, 0]].
+EXAMPLES = np.array([[3.0, 10.0], [-1.0, 2.0]])
+#: softmax([1, 2]) and softmax([-1, 0]).
+LIKELIER = 1 / (1 + math.exp(-1))
+
+
+def test_model_config_and_transform(tmp_path: Path) -> None:
+    loaded = load_run(str(write_trained(tmp_path)))
+    assert isinstance(loaded, nn_manual.TrainedRun)
+    assert {name: array.tolist() for name, array in loaded.model.state_dict().items()} == {
+        "0.weight": [[1, 0], [0, 1]], "0.bias": [0, 0]
+    }  # fmt: skip
+    assert loaded.config.batch_size == 4
+    assert loaded.transform.as_json() == TRANSFORM.as_json()
+    assert loaded.checkpoint == "last"
+
+
+@pytest.mark.parametrize(
+    ("which", "best", "checkpoint", "weight"),
+    [
+        (None, None, "last", [[1, 0], [0, 1]]),
+        (None, SWAPPED, "best", [[0, 1], [1, 0]]),
+        ("best", SWAPPED, "best", [[0, 1], [1, 0]]),
+        ("last", SWAPPED, "last", [[1, 0], [0, 1]]),
+        ("last", None, "last", [[1, 0], [0, 1]]),
+    ],
+)
+def test_which_weights(
+    tmp_path: Path,
+    which: Checkpoint | None,
+    best: dict[str, np.ndarray] | None,
+    checkpoint: str,
+    weight: list[list[int]],
+) -> None:
+    loaded = read_trained(write_trained(tmp_path, best=best), which)
+    assert loaded.checkpoint == checkpoint
+    assert loaded.model.state_dict()["0.weight"].tolist() == weight
+
+
+def test_probabilities(tmp_path: Path) -> None:
+    probabilities = load_run(write_trained(tmp_path)).predict(EXAMPLES)
+    assert probabilities.dtype == np.float64
+    # float32's rounding of the prediction.
+    np.testing.assert_allclose(probabilities, [[1 - LIKELIER, LIKELIER]] * 2, rtol=1e-7)
+
+
+def test_values_are_not_standardised(tmp_path: Path) -> None:
+    values = load_run(write_trained(tmp_path, REGRESSION, OF_REGRESSION)).predict(EXAMPLES)
+    assert values.tolist() == [[15, 2], [5, 0]]
+
+
+def test_numbers_that_were_taken_as_they_are(tmp_path: Path) -> None:
+    values = load_run(write_trained(tmp_path, REGRESSION, Transform())).predict(EXAMPLES)
+    assert values.tolist() == EXAMPLES.tolist()
+
+
+def test_several_predictions_of_each_example(tmp_path: Path) -> None:
+    probabilities = load_run(write_run(tmp_path)).predict(np.array([[0, 1, 2, 0], [1, 2, 0, 1]]))
+    assert probabilities.shape == (2, 4, 3)
+    assert probabilities.argmax(axis=-1).tolist() == [[1, 2, 0, 1], [2, 0, 1, 2]]
+    np.testing.assert_allclose(probabilities.sum(axis=-1), 1, rtol=1e-12)
+
+
+def test_slices_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load_run(write_trained(tmp_path))
+    whole = loaded.predict(np.tile(EXAMPLES, (5, 1)))
+    monkeypatch.setattr(load_run_module, "slice_size", lambda *_: 3)
+    assert np.array_equal(loaded.predict(np.tile(EXAMPLES, (5, 1))), whole)
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_a_run_that_was_trained(tmp_path: Path) -> None:
+    directory = tmp_path / "spirals"
+    config = load_config(write_config(tmp_path, SPIRALS), ["gradient_check.every=0"])
+    run(config, directory)
+    loaded = load_run(directory, "last")
+    split = config.data.load(0, np.dtype(np.float32))
+    accuracy = (loaded.predict(split.validation.input).argmax(axis=1) == split.validation.target).mean()
+    assert accuracy == lines(directory / "metrics.jsonl")[-1]["validation_accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(2), "an array of examples has shape (examples, ...), not (2,)"),
+        (np.zeros((0, 2)), "an array of examples has shape (examples, ...), not (0, 2)"),
+        (np.array([["1", "2"]]), "the examples have dtype <U1, not real numbers"),
+        (np.zeros((4, 3)), "an example has shape (3,), one of training had (2,)"),
+        (np.array([[1.0, 2.0], [3.0, math.nan]]), "the number at (1, 1) is nan, not a finite float32"),
+        (np.array([[1e40, 2.0]]), "the number at (0, 0) is 5e+39, not a finite float32"),
+    ],
+)
+def test_examples_that_do_not_fit(tmp_path: Path, array: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        load_run(write_trained(tmp_path)).predict(array)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (0.5, "the number at (0, 1) is 0.5, not an integer"),
+        (math.inf, "the number at (0, 1) is inf, not an integer"),
+        (7, "Embedding: index 7 at (0, 1) is outside 0 ... 2"),
+    ],
+)
+def test_indices_that_do_not_fit(tmp_path: Path, value: float, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        load_run(write_run(tmp_path)).predict(np.array([[0, value, 0, 0]]))
+
+
+def test_a_shape_that_the_model_does_not_take(tmp_path: Path) -> None:
+    loaded = load_run(write_trained(tmp_path, REGRESSION, Transform()))
+    with pytest.raises(ValueError, match=r"^examples of shape \(3,\) don't fit the model: Linear takes in_features=2 "):
+        loaded.predict(np.zeros((4, 3)))
+
+
+def test_a_prediction_that_is_not_finite(tmp_path: Path) -> None:
+    huge = IDENTITY | {"0.weight": np.array([[3e38, 0], [0, 1]], np.float32)}
+    loaded = load_run(write_trained(tmp_path, last=huge))
+    with pytest.raises(NotFiniteError, match=r"^the model's prediction for example 2, counted from 0, is not finite$"):
+        loaded.predict(np.array([[1.0, 2.0], [1.0, 2.0], [9.0, 2.0]]))
+
+
+def summary(**content: object) -> Callable[[Path], object]:
+    return lambda run: (run / "summary.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "which", "message"),
+    [
+        (summary(best=3), None, '/summary.json: "best" is 3, expected an object'),
+        (summary(best={}), None, '/summary.json: "best.sha256" is missing'),
+        (summary(best={"sha256": "0"}), None, '/summary.json: "best.sha256" is "0", expected a string of the form '),
+        (summary(sha256={"data.json": 0}), None, '/summary.json: "sha256.data.json" is 0, expected a string'),
+        (summary(), "last", '/summary.json: "model_sha256" is missing'),
+        (summary(), "best", ": has no best weights, only those of its last step: --checkpoint last"),
+        (lambda run: (run / "best.safetensors").unlink(), None, "/best.safetensors: can't be read: No such file or "),
+        (lambda run: (run / "best.safetensors").write_bytes(b"x"), None, "/best.safetensors: is corrupt: its SHA-256 "),
+        (lambda run: (run / "data.json").write_text("{"), "last", "/data.json: is not JSON: "),
+        (lambda run: (run / "data.json").write_text("{}"), "last", '/data.json: "names" is missing'),
+        (lambda run: (run / "summary.json").unlink(), "last", "/summary.json: is missing: the run has not ended"),
+        (lambda run: (run / "config.yaml").unlink(), "last", "/config.yaml: can't be read: No such file or directory"),
+    ],
+)
+def test_a_spoilt_run(
+    tmp_path: Path, spoil: Callable[[Path], object], which: Checkpoint | None, message: str
+) -> None:
+    directory = write_trained(tmp_path, best=SWAPPED)
+    spoil(directory)
+    with pytest.raises(DataError) as raised:
+        read_trained(directory, which)
+    assert str(raised.value).startswith(f"{directory}{message}")
+
+
+def test_weights_of_another_config(tmp_path: Path) -> None:
+    directory = write_trained(tmp_path, CONFIG.replace("out_features: 2", "out_features: 3"), last=IDENTITY)
+    with pytest.raises(DataError, match=r"/model.safetensors: doesn't fit config.yaml: "):
+        load_run(directory)
+
+
+@pytest.mark.usefixtures("without_figure")
+class TestARunThatHasNotEnded:
+    """The weights of its newest checkpoint."""
+
+    @pytest.fixture
+    def stopped(self, tmp_path: Path) -> Path:
+        """A run of three epochs whose checkpoint behind the first step of the last one is the newest."""
+        directory = tmp_path / "stopped"
+        overrides = ["gradient_check.every=0", "checkpoint.every=7 steps"]
+        run(load_config(write_config(tmp_path, SPIRALS), overrides), directory)
+        for checkpoint in (directory / "checkpoints").glob("step-9"):
+            shutil.rmtree(checkpoint)
+        for name in ("model.safetensors", "best.safetensors", "summary.json"):
+            (directory / name).unlink()
+        return directory
+
+    @pytest.mark.parametrize(("which", "checkpoint"), [(None, "best"), ("best", "best"), ("last", "last")])
+    @pytest.mark.parametrize("content", [None, {"epoch": 3, "epochs": 3, "step": 7, "stopped": "interrupted"}])
+    def test_is_used(
+        self, stopped: Path, content: dict[str, object] | None, which: Checkpoint | None, checkpoint: str
+    ) -> None:
+        if content is not None:
+            (stopped / "summary.json").write_text(json.dumps(content))
+        loaded = load_run(stopped, which)
+        assert loaded.checkpoint == checkpoint
+        file = stopped / "checkpoints" / "step-7" / ("best" if checkpoint == "best" else "state")
+        kept = load_file(file.with_suffix(".safetensors"))
+        weights = loaded.model.state_dict()
+        assert len(weights) == 4
+        assert all(np.array_equal(array, kept[name]) for name, array in weights.items())
+
+    def test_before_its_first_checkpoint(self, stopped: Path) -> None:
+        shutil.rmtree(stopped / "checkpoints")
+        with pytest.raises(DataError, match=r"summary.json: is missing: the run has not ended$"):
+            load_run(stopped)
+        (stopped / "summary.json").write_text(json.dumps({"stopped": "interrupted", "epoch": 1, "epochs": 3}))
+        with pytest.raises(DataError, match=r"/stopped: stopped before its first checkpoint: interrupted$"):
+            load_run(stopped)
+
+    def test_without_best_weights(self, tmp_path: Path) -> None:
+        directory = tmp_path / "run"
+        overrides = ["gradient_check.every=0", "data.Spirals.validation_fraction=0"]
+        run(load_config(write_config(tmp_path, SPIRALS), overrides), directory)
+        (directory / "summary.json").unlink()
+        assert load_run(directory).checkpoint == "last"
+        with pytest.raises(DataError, match=r"/run: has no best weights, only those of its last step"):
+            load_run(directory, "best")
+
+
+@pytest.mark.parametrize("file", ["config.yaml", "data.json"])
+def test_a_file_that_was_edited_is_refused(tmp_path: Path, file: str) -> None:
+    """The weights would be those of another model, or get other numbers."""
+    run(load_config(write_config(tmp_path), ["epochs=1"]), tmp_path / "run")
+    load_run(tmp_path / "run")
+    path = tmp_path / "run" / file
+    path.write_text(path.read_text() + " ")
+    message = f"{path}: is not what the run was trained with: its SHA-256 is another one"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        load_run(tmp_path / "run")
