@@ -51,7 +51,7 @@ REFUSED: Mapping[Function, str] = {
     **dict.fromkeys((np.unique, np.unique_values, np.unique_counts, np.unique_inverse, np.unique_all), _INDICES),
     **dict.fromkeys((np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d), _INDICES),
     **dict.fromkeys((np.array_equal, np.array_equiv, np.allclose), _TRUTH),
-    np.count_nonzero: "its result is a number of Python's: use np.sum(array != 0)",
+    np.count_nonzero: "its result is a Python number: use np.sum(array != 0)",
 }
 
 

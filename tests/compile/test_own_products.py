@@ -1,4 +1,4 @@
-"""Matrix products in own loops: the same sums, for any sizes and layouts; and which products are worth them."""
+"""Matrix products in own loops: right sums for all sizes and layouts, and used only where they are faster."""
 
 from __future__ import annotations
 
