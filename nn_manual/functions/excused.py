@@ -9,8 +9,8 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Pair
-from nn_manual.check.judge.claim import judged
 from nn_manual.check.judge.rounding import distance
+from nn_manual.check.judge.verdict import judged
 from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MARGIN
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.functions.arguments import as_tensor

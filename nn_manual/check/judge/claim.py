@@ -1,18 +1,17 @@
-"""A claim: our values equal torch's. Where they don't, is a formula wrong, or is it rounding?"""
+"""A claim that our values equal torch's: how both are made again in float64, and how far rounding moves them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
-from nn_manual.check.compare.worst import beyond_tolerance
 from nn_manual.check.judge.rounding import (
     MOST_PERTURBATIONS,
     NUM_PERTURBATIONS,
@@ -94,39 +93,6 @@ class Claim(ABC):
         if number <= NUM_PERTURBATIONS:
             single, double = (self.of_smaller_prediction(dtype, SMALLER**number) for dtype in (SINGLE, DOUBLE))
             yield single, double
-
-
-class Judgement(NamedTuple):
-    """What is found about the pairs in question. `in_double` are the claim's pairs computed again in float64, `wrong`
-    those of them whose formula is wrong, `rounding` the names of the pairs in question that are off by rounding alone.
-    """
-
-    in_double: Sequence[Pair] = ()
-    wrong: Sequence[Pair] = ()
-    rounding: frozenset[str] = frozenset()
-
-
-def judged(claim: Claim, failed: Sequence[Pair]) -> Judgement:
-    """The judgement on `failed`, the claim's pairs, or parts of them, that are beyond the tolerance. Computed again in
-    float64, do the formulas agree? And is each value as near to torch's in float64 as rounding allows? Raises
-    CannotCompare where ours can't be made again in float64.
-    """
-    in_double: Sequence[Pair] = ()
-    wrong: list[Pair] = []
-    if claim.dtype != DOUBLE:
-        again = claim.in_float64()
-        in_double, doubtful = again.pairs, beyond_tolerance(again.pairs)
-        wrong = without(doubtful, explained(again, doubtful))
-    # Where a formula is wrong, the rest only decides the words of a report: fewer measurements do.
-    rounding = claim.rounding(failed, NUM_PERTURBATIONS) if wrong else explained(claim, failed)
-    return Judgement(in_double, wrong, rounding)
-
-
-def explained(claim: Claim, failed: Sequence[Pair]) -> frozenset[str]:
-    """The names of those of `failed` that are off by rounding, or by the rounding of their terms."""
-    rounding = claim.rounding(failed)
-    rest = without(failed, rounding)
-    return rounding | claim.within_terms(rest) if rest else rounding
 
 
 def without(pairs: Sequence[Pair], names: frozenset[str]) -> list[Pair]:

@@ -19,7 +19,7 @@ from nn_manual.check.compare.comparison import CannotCompare, Comparison, Pair, 
 from nn_manual.check.compare.worst import Differences, beyond_tolerance, within
 from nn_manual.check.conduct.conduct import check_conduct
 from nn_manual.check.judge import zeros
-from nn_manual.check.judge.claim import Judgement, judged, without
+from nn_manual.check.judge.claim import without
 from nn_manual.check.judge.diagnosis import diagnose
 from nn_manual.check.judge.evaluation_claim import EvaluationClaim
 from nn_manual.check.judge.in_float64 import Again
@@ -27,6 +27,7 @@ from nn_manual.check.judge.report import GradientReport, mismatch_of
 from nn_manual.check.judge.small_parts import doubtful_parts
 from nn_manual.check.judge.step_claim import StepClaim
 from nn_manual.check.judge.vacuous import at_kinks
+from nn_manual.check.judge.verdict import Judgement, judged
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.recording import Recording

@@ -17,11 +17,12 @@ from nn_manual.arrays import Array, first_not_finite
 from nn_manual.check import tolerances
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity, compare
 from nn_manual.check.compare.worst import beyond_tolerance
-from nn_manual.check.judge.claim import DOUBLE, Claim, Values, judged, without
+from nn_manual.check.judge.claim import DOUBLE, Claim, Values, without
 from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.rounding import Rounding
 from nn_manual.check.judge.step_claim import allow_for_large
+from nn_manual.check.judge.verdict import judged
 from nn_manual.check.step.reference import Move
 from nn_manual.check.twin.model import TORCH_DTYPES, Twin, as_tensor, loss_function
 from nn_manual.errors import NotFiniteError, raise_if_nobodys_fault, words_of

@@ -23,8 +23,9 @@ from nn_manual.check.compare.worst import (
     within,
     worst_differences,
 )
-from nn_manual.check.judge.claim import explained, judged, without
+from nn_manual.check.judge.claim import without
 from nn_manual.check.judge.report import GradientReport, mismatch_for, mismatch_of
+from nn_manual.check.judge.verdict import explained, judged
 from nn_manual.check.tolerances import learning_rate
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.check.twin.optimizers import OptimizerTwin, State, UpdateInputs, state_of, stepped, tensors_of
