@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -112,8 +112,11 @@ def load_run(path: str | os.PathLike[str], checkpoint: Checkpoint | None = None)
     `checkpoint` says which weights: "best" are those with the lowest validation loss, "last" those of the last step. By
     default, they are the best ones if there are any. For a run that was stopped or has not ended, they come from its
     newest checkpoint. Raises DataError for such a run without a checkpoint, a file that is missing or corrupt, weights
-    that don't fit the config, and best ones that were not kept; ConfigError where a user's own layer isn't found.
+    that don't fit the config, and best ones that were not kept; ConfigError where a user's own layer isn't found;
+    ValueError for another `checkpoint`.
     """
+    if checkpoint not in (None, *get_args(Checkpoint)):
+        raise ValueError(f"checkpoint is {checkpoint!r}, it must be one of {', '.join(get_args(Checkpoint))}, or None")
     return read_trained(Path(path), checkpoint)
 
 

@@ -65,6 +65,12 @@ def test_which_weights(
     assert loaded.model.state_dict()["0.weight"].tolist() == weight
 
 
+def test_weights_that_no_run_has(tmp_path: Path) -> None:
+    write_trained(tmp_path)
+    with pytest.raises(ValueError, match="checkpoint is 'lsat', it must be one of best, last, or None"):
+        load_run(tmp_path, "lsat")  # type: ignore[arg-type]  # it is wrong
+
+
 def test_probabilities(tmp_path: Path) -> None:
     probabilities = load_run(write_trained(tmp_path)).predict(EXAMPLES)
     assert probabilities.dtype == np.float64

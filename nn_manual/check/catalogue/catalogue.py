@@ -6,7 +6,6 @@ near zero those of an eps. So each component meets each kind of input with each 
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
@@ -84,7 +83,7 @@ def catalogue(seed: int = 0) -> CatalogueReport:
 
 
 def _shortened(name: str) -> str:
-    return textwrap.shorten(name, WIDEST, placeholder=" ...)")
+    return name if len(name) <= WIDEST else f"{name[: WIDEST - 4]}...)"
 
 
 def entry(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:

@@ -48,6 +48,8 @@ class Rounding:
         truth = self.truth if elsewhere is None else elsewhere
         for name in rounded.keys() & truth.keys():
             values, dtype = truth[name], rounded[name].dtype
+            if dtype.kind != "f":  # integers aren't rounded
+                continue
             effect = distance(rounded[name], values) / eps_of(dtype)
             if effect < math.inf and not 0 < np.abs(values).max() < np.finfo(dtype).tiny:
                 measured = self._measured[dtype.name if elsewhere is None else ELSEWHERE]

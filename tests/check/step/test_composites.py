@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 from composites import Backwards, Gate, batch, model_of
 from nets import break_gradient
 
 from nn_manual import (
     SGD,
+    Embedding,
     GradientMismatch,
     Layer,
     Linear,
@@ -23,7 +25,7 @@ from nn_manual import (
     Trainer,
     check_gradients,
 )
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape
 
 
 def inner() -> list[Layer]:
@@ -228,3 +230,36 @@ def test_the_conduct_of_a_composite() -> None:
     report = check_gradients(model_of(composite), MSELoss(), *batch())
     assert report.problem is not None
     assert report.problem.startswith("1 (Remembers): ")
+
+
+@dataclass(eq=False)
+class Lookup(Layer):
+    """output = 3 * table(input), of indices"""
+
+    table: Layer
+
+    def __post_init__(self) -> None:
+        self.domain = self.table.domain
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return self.table.output_shape(input_shape)
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        output, saved = self.table.forward(input)
+        return 3 * output, saved
+
+    def backward(self, saved: Any, grad_output: Array) -> Any:
+        self.table.backward(saved, 3 * grad_output)
+
+    def reference(self, input: Any, table: Any) -> Any:
+        return 3 * table(input)
+
+
+def test_a_wrong_gradient_behind_a_composite_that_takes_indices_is_named() -> None:
+    model = Sequential(Lookup(Embedding(5, 3)), Tanh(), Linear(3, 2), seed=0)
+    input, target = np.array([[0, 1], [4, 2], [3, 3]]), np.ones((3, 2, 2), np.float32)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1))
+    trainer.train_step(input, target)
+    break_gradient(model.layers[1], "grad_input", lambda grad: 1.5 * grad)
+    with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(.*Tanh\): 1\.grad_input"):
+        trainer.train_step(input, target)
