@@ -61,9 +61,21 @@ def _version(layer: Layer) -> torch.nn.Module:
     return torch_module(layer, type(layer).__name__)
 
 
+class _LossOfRows(torch.nn.Module):
+    """torch's loss, which reads class indices of any shape in row order behind a prediction of rows."""
+
+    def __init__(self, loss: torch.nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, prediction: torch.Tensor, target: torch.Tensor) -> Any:
+        are_of_rows = prediction.ndim == 2 and not target.is_floating_point()
+        return self.loss(prediction, target.reshape(-1) if are_of_rows else target)
+
+
 def torch_loss(loss: Loss) -> torch.nn.Module:
     """torch's loss of the same name and settings."""
-    return torch_module(loss, type(loss).__name__)
+    return _LossOfRows(torch_module(loss, type(loss).__name__))
 
 
 def torch_optimizer(optimizer: Optimizer, net: torch.nn.Module) -> torch.optim.Optimizer:

@@ -70,4 +70,4 @@ def test_the_first_sentence() -> None:
         """
 
     assert first_sentence(Several) == "Made by A. Nobody, of (1.5 and 2.) parts."
-    assert first_sentence(Text).endswith("one class a character.")
+    assert first_sentence(Text).endswith("one class for each character.")
