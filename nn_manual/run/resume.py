@@ -130,7 +130,7 @@ def _check_config(config: RunConfig, config_file: Path, kept: RunCheckpoint | No
     """
     was = values_of(dump_config(load_config(config_file))) if kept is None else kept.config
     if lines := changes(was, values_of(dump_config(config))):
-        raise ConfigError(*lines, f"a run that goes on may change {', '.join(MAY_CHANGE)} alone")
+        raise ConfigError(*lines, f"a run that goes on may only change {', '.join(MAY_CHANGE)}")
     num_epochs = 0 if kept is None else kept.manifest["epoch"]
     if config.epochs <= num_epochs and config.epochs != was["epochs"]:
         raise ConfigError(f"epochs must be above {num_epochs}, which the run has done, not {config.epochs}")

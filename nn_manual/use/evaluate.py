@@ -70,7 +70,7 @@ def evaluate(run: TrainedRun, directory: Path, overrides: Sequence[str] = ()) ->
     config = load_config(within(directory, CONFIG_FILE), overrides, folder=Path.cwd())
     for override in overrides:
         if override.partition("=")[0].partition(".")[0] not in OVERRIDES:
-            raise ConfigError(f"override {override!r}: an evaluation takes other {', '.join(OVERRIDES)} alone")
+            raise ConfigError(f"override {override!r}: an evaluation only takes other {', '.join(OVERRIDES)}")
     words, examples = _examples(config, run, recorded_sha256(directory).get("examples"))
     num_classes = _check_fit(run, config.loss, examples, _source(config.data))
     trainer = Trainer(run.model, config.loss, config.optimizer(run.model), check_every=0)

@@ -89,7 +89,7 @@ class TestPredict:
     ("arguments", "status", "message"),
     [
         (["evaluate", "nowhere"], 5, "nowhere: no such run"),
-        (["evaluate", "run", "epochs=3"], 2, "override 'epochs=3': an evaluation takes other data, loss, seed alone"),
+        (["evaluate", "run", "epochs=3"], 2, "override 'epochs=3': an evaluation only takes other data, loss, seed"),
         (["evaluate", "run", "data.Arrays.file=no.csv"], 5, "{folder}/no.csv: No such file or directory"),
         (["evaluate", "run", "-o", "x.txt"], 2, "x.txt: the name of a figure must end in .png, .svg, .pdf"),
         ([*PREDICT, "no.csv", "--output", "o.csv"], 5, "no.csv: No such file or directory"),

@@ -121,7 +121,7 @@ def test_other_differences_are_refused(config_path: Path, tmp_path: Path, overri
     with pytest.raises(ConfigError) as caught:
         resume(tmp_path / "run", overrides)
     allowed = "epochs, checkpoint, gradient_check, blas, threads"
-    assert str(caught.value) == f"{message}\na run that goes on may change {allowed} alone"
+    assert str(caught.value) == f"{message}\na run that goes on may only change {allowed}"
     assert sorted((tmp_path / "run").rglob("*")) == before
     resume(tmp_path / "run", ["seed=0", "gradient_check={every: 2, memory: 1 MB}", "checkpoint.keep=1"])
     assert [line["step"] for line in lines(tmp_path / "run" / "gradients.jsonl")] == [1, 2, 3, 4, 6, 8]

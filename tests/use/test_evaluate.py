@@ -171,8 +171,8 @@ def test_another_loss(trained: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("epochs=4", "override 'epochs=4': an evaluation takes other data, loss, seed alone"),
-        ("model.0.Linear.bias=false", "an evaluation takes other data, loss, seed alone"),
+        ("epochs=4", "override 'epochs=4': an evaluation only takes other data, loss, seed"),
+        ("model.0.Linear.bias=false", "an evaluation only takes other data, loss, seed"),
         ("nonsense", "override 'nonsense': is not KEY=VALUE"),
         ("data.Arrays.fil=x.csv", "unknown key 'fil' in Arrays; did you mean 'file'?"),
     ],
