@@ -72,9 +72,8 @@ class CausalSelfAttention(Layer):
         grad_probability     = grad_kept * mask
         mean                 = (probability * grad_probability).sum(axis=-1, keepdims=True)
         grad_scores          = probability * (grad_probability - mean)
-        grad_query           = grad_scores @ key
+        grad_query           = grad_scores @ key / sqrt(width)
         grad_key             = grad_scores.mT @ query
-        grad_query           = grad_query / sqrt(width)
         grad_projected       = join(grad_query, grad_key, grad_value)
         grad_in_proj_weight  = rows(grad_projected).T @ rows(input)
         grad_in_proj_bias    = rows(grad_projected).sum(axis=0)

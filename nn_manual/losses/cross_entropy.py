@@ -71,8 +71,9 @@ class CrossEntropyLoss(Loss):
     exp(0) = 1 is left to log1p. At one class of each row, its place, probability - 1 is computed as
     expm1(log_probability). The place is the class with the largest prediction: only there can a probability be near 1.
     If q is 0 in all classes but that of an index, the place is this class. So a confident, right prediction keeps all
-    its digits, where 1 + small and 1 - probability would lose them. x[largest] and x[place] are one element of each
-    row.
+    its digits, where 1 + small and 1 - probability would lose them.
+
+    As formulas, in which x[largest] and x[place] are one element of each row:
 
         shifted                  = prediction - prediction[largest][:, newaxis]
         exponential              = exp(shifted)

@@ -19,8 +19,8 @@ from nn_manual.trace.storages import Memory, untraced
 from nn_manual.trace.trace import CannotTrace, FixedValue, SourcePlace, TracedOperation, sum_of
 
 PACKAGE = Path(__file__).parent.parent
-#: The files here contain no formulas.
-NOT_FORMULAS = (str(Path(np.__file__).parent), str(Path(__file__).parent))
+#: The files here contain no formulas: NumPy's, those of the trace, and the stages of a step.
+NOT_FORMULAS = (str(Path(np.__file__).parent), str(Path(__file__).parent), str(PACKAGE / "step" / "train_step.py"))
 
 
 class OperationLog:

@@ -32,18 +32,13 @@ def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[s
     return aligned(forward), aligned(backward)
 
 
-def in_floating_point(instance: Any, width: int) -> tuple[list[str], list[str]]:
-    """How the formulas are computed, as the docstring says it behind "In floating point": for forward, with a note in
-    lines of at most so many characters, and for backward. Both are [] where the docstring doesn't say it.
+def in_floating_point(instance: Any, width: int) -> list[str]:
+    """What the docstring's "In floating point" says in words, in lines of at most `width` characters; [] if there is
+    none. Its formulas are the lines of code below.
     """
     text = inspect.cleandoc(type(instance).__doc__ or "")
-    _, found, said = text.partition("\nIn floating point: ")
-    if not found:
-        return [], []
-    note, *blocks = said.split("\n\n")
-    stated = [[_where(line[4:], instance, "") for line in block.splitlines()] for block in blocks]
-    forward, backward = [[line for line in lines if line is not None] for lines in stated]
-    return [*textwrap.wrap(f"In floating point: {note}", width), "", *forward], backward
+    found = re.search(r"^In floating point: .*?(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    return textwrap.wrap(found[0], width) if found else []
 
 
 def of_update(instance: Optimizer) -> list[str]:

@@ -116,7 +116,7 @@ def _comment(owner: str, section: str, subject: Subject, statement: Statement) -
     if owner == "loss":
         yield shown(subject.loss)
         lines = formulas(subject.loss, target_kind=subject.target_kind)[section == "Backward"]
-        if note := in_floating_point(subject.loss, NOTE_WIDTH)[section == "Backward"]:
+        if section == "Loss" and (note := in_floating_point(subject.loss, NOTE_WIDTH)):
             lines += ["", *note]
     elif section == "Update":
         member = subject.optimizer.members[statement.member]
