@@ -93,7 +93,7 @@ class BatchNorm(Layer):
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The input's shape. Raises ValueError for an input that a training step doesn't take."""
-        self._check(input_shape)
+        self.check_shape(input_shape)
         if size_of(input_shape) == self.num_features:
             raise ValueError(
                 f"{type(self).__name__} needs more than 1 value for each feature in a training step, "
@@ -120,7 +120,7 @@ class BatchNorm(Layer):
         """The output, normalized by the running values."""
         if not self.track_running_stats:
             return self.forward(input)[0]
-        self._check(input.shape)
+        self.check_shape(input.shape)
         across = self._across(input.ndim)
         deviation = 1 / np.sqrt(self.buffer.running_var + self.eps)
         return self._affine((input - self.buffer.running_mean[across]) * deviation[across])
@@ -159,7 +159,7 @@ class BatchNorm(Layer):
                 running += momentum * of_batch.ravel()
 
     @abstractmethod
-    def _check(self, input_shape: Shape) -> None:
+    def check_shape(self, input_shape: Shape) -> None:
         """Raise ValueError for a shape of input that the class doesn't take."""
 
     def _affine(self, normalized: Array) -> Array:
@@ -199,7 +199,8 @@ class BatchNorm1d(BatchNorm):
             (cls(3, track_running_stats=False), (5, 3)),
         ]
 
-    def _check(self, input_shape: Shape) -> None:
+    def check_shape(self, input_shape: Shape) -> None:
+        """As in every batch normalization."""
         if len(input_shape) not in (2, 3) or input_shape[1] != self.num_features:
             raise ValueError(
                 f"BatchNorm1d takes (batch, num_features={self.num_features}) or (batch, {self.num_features}, length), "
@@ -220,7 +221,8 @@ class BatchNorm2d(BatchNorm):
             (cls(2, affine=False, track_running_stats=False), (1, 2, 3, 2)),
         ]
 
-    def _check(self, input_shape: Shape) -> None:
+    def check_shape(self, input_shape: Shape) -> None:
+        """As in every batch normalization."""
         if len(input_shape) != 4 or input_shape[1] != self.num_features:
             raise ValueError(
                 f"BatchNorm2d takes (batch, num_features={self.num_features}, height, width), "

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from nn_manual import CausalSelfAttention, Layer, LearnedPositions, Loss, Residual, Sequential
+from nn_manual.check.twin.model import target_as_torch_takes_it
 from nn_manual.check.twin.modules import torch_module
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import group_of_each
@@ -62,15 +63,14 @@ def _version(layer: Layer) -> torch.nn.Module:
 
 
 class _LossOfRows(torch.nn.Module):
-    """torch's loss, which reads class indices of any shape in row order behind a prediction of rows."""
+    """torch's loss, of the targets that ours takes."""
 
     def __init__(self, loss: torch.nn.Module) -> None:
         super().__init__()
         self.loss = loss
 
     def forward(self, prediction: torch.Tensor, target: torch.Tensor) -> Any:
-        are_of_rows = prediction.ndim == 2 and not target.is_floating_point()
-        return self.loss(prediction, target.reshape(-1) if are_of_rows else target)
+        return self.loss(prediction, target_as_torch_takes_it(prediction, target))
 
 
 def torch_loss(loss: Loss) -> torch.nn.Module:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 
 from nn_manual.check.judge.claim import DOUBLE, Claim, Values
 from nn_manual.check.judge.rounding import Rounding
-from nn_manual.check.step.evaluated import Evaluated, evaluations
+from nn_manual.check.step.evaluated import evaluations
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.reference import Move
 
@@ -23,31 +24,28 @@ class EvaluationClaim(Claim):
     def __init__(self, step: Proof, make_again: Callable[[], Proof]) -> None:
         self._evaluated, self._make_again = list(evaluations(step.recorded, step.plan)), make_again
         self.pairs, self.dtype = [each.pair for each in self._evaluated], step.recorded.model.dtype
-        self._in_double: Sequence[Evaluated] = self._evaluated if self.dtype == DOUBLE else ()
+
+    @cached_property
+    def _in_double(self) -> EvaluationClaim:
+        return self if self.dtype == DOUBLE else EvaluationClaim(self._make_again(), self._make_again)
 
     def in_float64(self) -> EvaluationClaim:
         """As in every claim."""
-        again = EvaluationClaim(self._make_again(), self._make_again)
-        self._in_double = again._evaluated
-        return again
+        return self._in_double
 
     def measured(self) -> Rounding:
         """torch's values in float64, of the same input."""
-        return Rounding(self._values(DOUBLE, _stay))
+        return Rounding(self._values(DOUBLE))
 
     def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:  # noqa: ARG002 - no gradients here
         """As in every claim; only the input is moved. A model in float64 has no values in float32 here."""
         return self._values(dtype, move) if dtype in {DOUBLE, self.dtype} else {}
 
     @torch.no_grad()
-    def _values(self, dtype: np.dtype[Any], move: Move) -> Values:
-        functions = self._in_double if dtype == DOUBLE else self._evaluated
+    def _values(self, dtype: np.dtype[Any], move: Move | None = None) -> Values:
+        functions = self._in_double._evaluated if dtype == DOUBLE else self._evaluated
         values = {}
         for given, each in zip(self._evaluated, functions, strict=True):
             input = given.input.to(each.input.dtype)
-            values[each.pair.quantity.name] = each.function(move(input)).numpy()
+            values[each.pair.quantity.name] = each.function(move(input) if move else input).numpy()
         return values
-
-
-def _stay(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor

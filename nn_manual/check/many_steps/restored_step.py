@@ -134,7 +134,7 @@ class Past:
         loss, last = recorded.loss, self.ring.plan.chain[-1].name
         assert loss.target is not None  # the form is whole
         assert loss.grad_prediction is not None
-        loss.value, loss.prediction = ring.row("loss", i), arrays[f"{last}.output"]
+        loss.value, loss.prediction = ring.row("loss", i).copy(), arrays[f"{last}.output"]
         loss.target = then("target", loss.target)
         loss.grad_prediction = then("loss.grad_prediction", loss.grad_prediction)
         recorded.buffers_before = {name: np.array(ring.given_before(name)[i]) for name in recorded.buffers}

@@ -49,7 +49,7 @@ class AnchoredRun(ABC):
         output: torch.Tensor = item.layer.reference(node, *children, **self.noise(item))  # type: ignore[attr-defined]  # the plan has asked
         return output
 
-    def child(self, item: Item, name: str, chain: Sequence[Item], given: torch.Tensor) -> torch.Tensor:  # noqa: ARG002 - for words
+    def child(self, item: Item, name: str, chain: Sequence[Item], given: torch.Tensor) -> torch.Tensor:  # noqa: ARG002 - Anchored names it
         """What the reference of a composite calls with the input of one of its children."""
         if not chain:
             return given

@@ -17,14 +17,15 @@ def of_raised(calls: LayerCalls, counterpart: Counterpart, error: BaseException)
     return CannotCompare(f"{calls.label}: {counterpart.name} raised {words}")
 
 
-def of_returned(
-    output: object, ours: torch.Tensor, calls: LayerCalls, counterpart: Counterpart, *, wrote: bool
-) -> CannotCompare:
-    """A layer's reference returned this `output`, which can't stand beside ours; or it `wrote` into its input."""
+def of_unlike(output: object, ours: torch.Tensor, calls: LayerCalls, counterpart: Counterpart) -> CannotCompare:
+    """A layer's reference returned this `output`, which isn't a tensor like ours."""
+    words = f"{counterpart.name} returned {described(output)}, forward {described(ours)}{counterpart.advice}"
+    return CannotCompare(f"{calls.label}: {words}")
+
+
+def of_cut_off(calls: LayerCalls, counterpart: Counterpart, *, wrote: bool) -> CannotCompare:
+    """A layer's reference `wrote` into its input, or else its output doesn't lead back to the input."""
     label, name = calls.label, counterpart.name
-    if not (isinstance(output, torch.Tensor) and output.shape == ours.shape and output.dtype == ours.dtype):
-        words = f"{name} returned {described(output)}, forward {described(ours)}{counterpart.advice}"
-        return CannotCompare(f"{label}: {words}")
     if wrote:
         return CannotCompare(f"{label}: {name} writes into its input")
     return CannotCompare(

@@ -22,7 +22,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.step.anchored_run import AnchoredRun, Tensors, put_ours, sums_over_uses, taken
 from nn_manual.check.step.calls import LayerCalls
-from nn_manual.check.step.faulty_references import described, of_raised, of_returned
+from nn_manual.check.step.faulty_references import described, of_cut_off, of_raised, of_unlike
 from nn_manual.check.step.moved_inside import MovedInside
 from nn_manual.check.step.plan import Plan, gradient_names
 from nn_manual.check.step.recording import Recording
@@ -183,7 +183,7 @@ class Anchored(AnchoredRun):
         if f"{name}.input" in self.values:
             raise CannotCompare(f"{item.label}: its own reference ran {name} twice")
         ours = self._in_dtype(self.ours[f"{name}.input"])
-        if not (isinstance(given, torch.Tensor) and given.shape == ours.shape and given.dtype == ours.dtype):
+        if not _is_like(given, ours):
             words = f"its own reference gave {name} {described(given)}, forward {described(ours)}"
             raise CannotCompare(f"{item.label}: {words}")
         node = super().child(item, name, chain, given)
@@ -244,10 +244,16 @@ def _run(
         raise_if_nobodys_fault(error)
         raise of_raised(calls, counterpart, error) from error
     wrote = input._version != version
-    is_like = isinstance(output, torch.Tensor) and output.shape == ours.shape and output.dtype == ours.dtype
-    if wrote or not is_like or (input.requires_grad and not output.requires_grad):
-        raise of_returned(output, ours, calls, counterpart, wrote=wrote)
+    if not _is_like(output, ours):
+        raise of_unlike(output, ours, calls, counterpart)
+    if wrote or (input.requires_grad and not output.requires_grad):
+        raise of_cut_off(calls, counterpart, wrote=wrote)
     return output
+
+
+def _is_like(value: object, ours: torch.Tensor) -> bool:
+    """Whether it is a tensor of the shape and dtype of ours."""
+    return isinstance(value, torch.Tensor) and value.shape == ours.shape and value.dtype == ours.dtype
 
 
 def _run_loss(twin: Twin, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

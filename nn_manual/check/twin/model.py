@@ -81,12 +81,15 @@ def loss_function(loss: Loss, dtype: torch.dtype) -> Function:
         raise TypeError(f"{misfit}: the class must define reference(), its formula on torch tensors") from misfit
 
     def function(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        # Behind a prediction of rows, class indices may have any shape; torch takes them in row order.
-        are_of_rows = prediction.ndim == 2 and not target.is_floating_point()
-        value: torch.Tensor = module.forward(prediction, target.reshape(-1) if are_of_rows else target)
+        value: torch.Tensor = module.forward(prediction, target_as_torch_takes_it(prediction, target))
         return value
 
     return function
+
+
+def target_as_torch_takes_it(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Behind a prediction of rows, class indices may have any shape in ours; torch takes them in row order."""
+    return target.reshape(-1) if prediction.ndim == 2 and not target.is_floating_point() else target
 
 
 def as_tensor(array: Array) -> torch.Tensor:

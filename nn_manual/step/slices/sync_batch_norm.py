@@ -62,7 +62,7 @@ class SyncBatchNorm(BatchNorm):
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The input's shape. A slice may have a single value for each feature if the batch has more."""
-        self._check(input_shape)
+        self.check_shape(input_shape)
         return input_shape
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, ...]]:
@@ -109,8 +109,9 @@ class SyncBatchNorm(BatchNorm):
         num_rows: int = rows.stop - rows.start
         return array.size // self.num_features * self._statistics.num_rows // num_rows
 
-    def _check(self, input_shape: Shape) -> None:
-        self._stands_for._check(input_shape)
+    def check_shape(self, input_shape: Shape) -> None:
+        """As the layer that it stands for."""
+        self._stands_for.check_shape(input_shape)
 
 
 def has_batch_norm(model: Sequential) -> bool:
