@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Waiting:
-    """Concludes what a batched proof finds of them. The checker compares those that differ, each by itself."""
+    """Takes steps in, and concludes what a batched proof finds of each. The checker compares those that differ, one by
+    one.
+    """
 
     def __init__(self, checker: GradientChecker) -> None:
         self.checker = checker
