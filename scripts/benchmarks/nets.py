@@ -54,15 +54,16 @@ def batches(net: Net, num_batches: int = NUM_BATCHES) -> list[tuple[Any, Any]]:
     ]
 
 
-def new_trainer(net: Net, *, checked: bool, compiled: bool = False) -> Trainer:
-    """A trainer that checks every step or none, compiled or not."""
+def new_trainer(net: Net, *, checked: bool, compiled: bool = False, **more: Any) -> Trainer:
+    """A trainer that checks every step or none, compiled or not; `more` of its settings."""
     from nn_manual import SGD, CrossEntropyLoss, Layer, Linear, ReLU, Sequential, Trainer
 
     layers: list[Layer] = []
     for in_features, out_features in pairwise(net.sizes):
         layers += [Linear(in_features, out_features), ReLU()]
     model = Sequential(*layers[:-1])
-    more: Any = {"compiled": True} if compiled else {}  # older commits don't have it
+    if compiled:
+        more["compiled"] = True  # older commits don't have it
     return Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.01, momentum=0.9), check_every=int(checked), **more)
 
 
