@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from nn_manual.arrays import Array, placeholder
+from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.errors import GradientMismatch, NotFiniteError, is_from_outside
 from nn_manual.losses import Loss
 from nn_manual.step.slices.sliced_batch import SlicedBatch
@@ -73,6 +73,9 @@ class Steps:
         self.checker: GradientChecker | None = None
         self.prover: Prover | None = None
         self._initial_lrs = [member.lr for member in settings.optimizer.members]
+        #: The shape of the last input that was looked at, and an array like the model's prediction for it.
+        self._input_shape: Shape | None = None
+        self._prediction = placeholder((), self.model.dtype)
 
     def look_at(self, inputs: Array, targets: Array, input: Array) -> None:
         """Raise TypeError or ValueError where the model or the loss doesn't take these inputs and targets; the first
@@ -83,7 +86,10 @@ class Steps:
         model.check_values(inputs)
         if self.slices is not None:
             loss.check_slices(targets)
-        check_targets(loss, inputs, targets, input, placeholder(model.output_shape(input.shape), model.dtype))
+        if self._input_shape != input.shape:
+            self._prediction = placeholder(model.output_shape(input.shape), model.dtype)
+            self._input_shape = input.shape
+        check_targets(loss, inputs, targets, input, self._prediction)
 
     def make(self, input: Array, target: Array, watch: Watch | None = None) -> float:
         """Make a step, by the formulas or by the plans of slices; returns the loss. It is neither counted nor compared.

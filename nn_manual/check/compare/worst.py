@@ -43,8 +43,8 @@ def differences_of(pairs: Sequence[Pair]) -> tuple[Array, Array]:
     """max|ours - reference| of each pair, and the scale that it is compared on, as two vectors. NaN anywhere, and
     infinity in both, give NaN.
     """
-    both = ([pair.ours[np.newaxis] for pair in pairs], [pair.reference.numpy()[np.newaxis] for pair in pairs])
-    absolute, scale = (found[0] for found in worst_differences(*both))
+    both = [pair.ours for pair in pairs], [pair.reference.numpy() for pair in pairs]
+    (absolute,), (scale,) = worst_differences(*both, num_steps=1)
     for i, pair in enumerate(pairs):
         if pair.scale is not None:
             scale[i] = pair.scale
@@ -70,35 +70,36 @@ def within(absolute: Array, scale: Array, tolerances: Array) -> npt.NDArray[np.b
 
 
 def worst_differences(
-    ours: Sequence[Array], references: Sequence[Array], sizes: Sequence[int] = ()
+    ours: Sequence[Array], references: Sequence[Array], sizes: Sequence[int] = (), *, num_steps: int
 ) -> tuple[Array, Array]:
     """max|ours - reference| and max|reference| of each pair in each step, (steps, tensors). NaN anywhere, and infinity
     in both, give NaN.
 
-    The arrays are (steps, ...), of two equal shapes, with at least one element in each step. Where `sizes` are given,
-    each array holds tensors of these sizes end to end, (steps, sum of the sizes).
+    The two of a pair have equal shapes: (steps, ...), or any shape where there is one step. Each step has at least one
+    element of each. Where `sizes` are given, each array holds tensors of these sizes end to end, (steps, sum of the
+    sizes) or, of one step, (sum of the sizes,).
     """
-    num_steps = len(ours[0])
     small = max(SMALL, FEW // num_steps)
     if sizes and max(sizes) >= small:
         ends = np.cumsum(sizes)[:-1]
         ours, references = (
-            [part for a in arrays for part in np.split(a, ends, axis=1)] for arrays in (ours, references)
+            [part for a in arrays for part in np.split(a, ends, axis=-1)] for arrays in (ours, references)
         )
     elif sizes:
-        return _side_by_side(ours, references, (*sizes,) * len(ours))
+        return _side_by_side(ours, references, (*sizes,) * len(ours), num_steps)
     all_sizes = tuple(array.size // num_steps for array in ours)
     if max(all_sizes) < small:
-        return _side_by_side(ours, references, all_sizes)
+        return _side_by_side(ours, references, all_sizes, num_steps)
     absolute, scale = np.empty((2, num_steps, len(ours)), ours[0].dtype)
     together = [i for i, size in enumerate(all_sizes) if size < small]
     if together:
         own, reference = ([arrays[i] for i in together] for arrays in (ours, references))
-        packed = _side_by_side(own, reference, tuple(all_sizes[i] for i in together))
+        packed = _side_by_side(own, reference, tuple(all_sizes[i] for i in together), num_steps)
         absolute[:, together], scale[:, together] = packed
     for i, size in enumerate(all_sizes):
         if size >= small:
-            absolute[:, i], scale[:, i] = _alone(ours[i], references[i])
+            pair = [arrays[i] if num_steps > 1 else arrays[i][np.newaxis] for arrays in (ours, references)]
+            absolute[:, i], scale[:, i] = _alone(*pair)
     return absolute, scale
 
 
@@ -119,26 +120,29 @@ def _alone(ours: Array, reference: Array) -> tuple[Array, Array]:
     return absolute, scale
 
 
-def _side_by_side(ours: Sequence[Array], references: Sequence[Array], sizes: tuple[int, ...]) -> tuple[Array, Array]:
+def _side_by_side(
+    ours: Sequence[Array], references: Sequence[Array], sizes: tuple[int, ...], num_steps: int
+) -> tuple[Array, Array]:
     """Of small tensors of these sizes, which are packed together."""
-    own, reference = _packed(ours), _packed(references)
-    starts, num_rows = _starts(sizes), max(1, BLOCK // own.shape[1])
-    found = []
-    for start in range(0, len(own), num_rows):
-        rows = slice(start, start + num_rows)
-        difference, part = _difference(own[rows], reference[rows]), reference[rows]
-        absolute = np.maximum.reduceat(np.abs(difference, out=difference), starts, axis=1)
-        found.append((absolute, np.maximum.reduceat(np.abs(part, out=difference), starts, axis=1)))
-    if len(found) == 1:
-        return found[0]
-    absolute, scale = np.concatenate(found, axis=1)
+    own, reference = _packed(ours, num_steps), _packed(references, num_steps)
+    starts, num_rows = _starts(sizes), max(1, BLOCK * num_steps // own.size)
+    if num_steps <= num_rows:
+        return _of_rows(own, reference, starts)
+    parts = [slice(first, first + num_rows) for first in range(0, num_steps, num_rows)]
+    absolute, scale = np.concatenate([_of_rows(own[rows], reference[rows], starts) for rows in parts], axis=1)
     return absolute, scale
 
 
-def _packed(arrays: Sequence[Array]) -> Array:
-    num_steps = len(arrays[0])
+def _of_rows(ours: Array, reference: Array, starts: Array) -> tuple[Array, Array]:
+    """Of the tensors that start there in each row."""
+    difference = _difference(ours, reference)
+    absolute = np.maximum.reduceat(np.abs(difference, out=difference), starts, axis=1)
+    return absolute, np.maximum.reduceat(np.abs(reference, out=difference), starts, axis=1)
+
+
+def _packed(arrays: Sequence[Array], num_steps: int) -> Array:
     if num_steps == 1:
-        return np.concatenate(arrays, axis=None).reshape(1, -1)
+        return np.concatenate(arrays, axis=None)[np.newaxis]
     return np.concatenate([array.reshape(num_steps, -1) for array in arrays], axis=1)
 
 
@@ -149,8 +153,9 @@ def _starts(sizes: tuple[int, ...]) -> Array:
 
 
 def _difference(ours: Array, reference: Array) -> Array:
-    """ours - reference, in memory that the next call may overwrite."""
-    dtype = np.result_type(ours, reference)
-    memory = scratch(dtype) if ours.size <= BLOCK else np.empty(ours.size, dtype)
+    """ours - reference. What is large is written to memory that the next call may overwrite."""
     with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
+        if not FEW < ours.size <= BLOCK:
+            return ours - reference
+        memory = scratch(np.result_type(ours, reference))
         return np.subtract(ours, reference, out=memory[: ours.size].reshape(ours.shape))

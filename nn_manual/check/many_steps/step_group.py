@@ -86,7 +86,7 @@ class StepGroup:
                 raise CannotStack(f"{quantity.name} of {steps} has shape {tuple(torchs.shape)} in torch")
             ours.append(own)
             theirs.append(torchs.numpy())
-        return worst_differences(ours, theirs)
+        return worst_differences(ours, theirs, num_steps=rows.stop - rows.start)
 
     def _of_clipping(self, rows: slice, max_norm: float) -> tuple[Array, Array]:
         """torch clips the gradient of one step at a time: its norm is that of all tensors together."""
@@ -98,7 +98,7 @@ class StepGroup:
             for name in self._sizes
         ]
         theirs = np.stack([clipped_by_torch(row, max_norm) for row in np.concatenate(grads, axis=1)])
-        return worst_differences([self.ring.grad[rows]], [theirs])
+        return worst_differences([self.ring.grad[rows]], [theirs], num_steps=len(theirs))
 
     def _grad(self, parameter: str, rows: slice) -> Array:
         grad = self.ring.tensors[self.plan.grad_names[parameter]][rows]
@@ -111,7 +111,7 @@ class StepGroup:
         lrs, num_updates, count = ring.lrs[rows], ring.num_updates[rows], rows.stop - rows.start
         self._twin.step(before.param, before.vectors, ring.grad[rows], lrs=lrs, num_steps=num_updates)
         torchs = State(self._twin.param, self._twin.vectors).map(lambda all_rows: all_rows[:count])
-        absolute, scale = worst_differences(after.all, torchs.all, [*self._sizes.values()])
+        absolute, scale = worst_differences(after.all, torchs.all, [*self._sizes.values()], num_steps=count)
         for i, tensor in zip(*(~within(absolute, scale, self._update_tolerances)).nonzero(), strict=True):
             # As in the checker: what lands near zero carries the rounding errors of where it came from.
             scale[i, tensor] = np.maximum(scale[i, tensor], np.abs(self._tensors(before)[tensor][i]).max())

@@ -141,8 +141,8 @@ class UpdateChecker:
 
     def _compared(self, quantities: list[Quantity]) -> Differences:
         torchs = stepped(self._twin, self._inputs())
-        ours, theirs = ([vector[np.newaxis] for vector in state.all] for state in (state_of(self.optimizer), torchs))
-        absolute, scale = (found[0] for found in worst_differences(ours, theirs, self._sizes))
+        both = state_of(self.optimizer).all, torchs.all
+        (absolute,), (scale,) = worst_differences(*both, self._sizes, num_steps=1)
         passed = within(absolute, scale, tolerances_of(quantities))
         if passed.all():
             return Differences(absolute, scale)

@@ -29,7 +29,7 @@ def test_the_differences_are_those_of_whole_tensors(dtype: str, num_steps: int, 
                 for array in references
             ]
         before = [array.copy() for array in (*ours, *references)]
-        absolute, scale = worst_differences(ours, references)
+        absolute, scale = worst_differences(ours, references, num_steps=num_steps)
         assert absolute.dtype == scale.dtype == dtype
         for i, (own, reference) in enumerate(zip(ours, references, strict=True)):
             rows = [array.reshape(num_steps, -1) for array in (own, reference)]
@@ -44,9 +44,9 @@ def test_the_differences_are_those_of_whole_tensors(dtype: str, num_steps: int, 
 def test_what_is_no_number_shows_in_its_step_alone(tensor: int, number: float, found: float) -> None:
     ours, references = drawn(0, 3, "float32"), drawn(1, 3, "float32")
     ours[tensor][1:2] = number
-    absolute, _ = worst_differences(ours, references)
+    absolute, _ = worst_differences(ours, references, num_steps=3)
     np.testing.assert_equal(absolute[1, tensor], np.float32(found))
     absolute[1, tensor] = 0
     assert np.isfinite(absolute).all()
     references[tensor][1:2] = number
-    assert np.isnan(worst_differences(ours, references)[0][1, tensor])  # infinity in both, too
+    assert np.isnan(worst_differences(ours, references, num_steps=3)[0][1, tensor])  # infinity in both, too
