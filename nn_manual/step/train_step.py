@@ -28,6 +28,9 @@ from nn_manual.step.watch import Watch
 #: A function that is called with the loss of a slice, before backward runs.
 Evaluated = Callable[[float], object]
 
+#: The context of a slice that has a loss.
+_AS_IT_IS = nullcontext()
+
 
 def differentiate(
     model: Sequential,
@@ -157,7 +160,7 @@ def run_slice(
             evaluated(number)
 
     # A mean over nothing is NaN, and its gradient is 0.
-    with nullcontext() if loss.has_value(part.denominator) else np.errstate(invalid="ignore"):
+    with _AS_IT_IS if loss.has_value(part.denominator) else np.errstate(invalid="ignore"):
         _, saved = differentiate(
             model, loss, input[part.rows], target[part.rows], backward=backward, evaluated=as_float
         )

@@ -26,6 +26,9 @@ Batch: TypeAlias = tuple[Array, Array]
 #: Makes a step, as Steps.make does, and returns the loss.
 Make: TypeAlias = Callable[[Array, Array, "Watch | None"], float]
 
+#: What a step that nobody watches runs in.
+_UNWATCHED = nullcontext()
+
 
 class Step(NamedTuple):
     """A step that was made: its number, counted from 1, its loss, how many examples it had, the denominator of the loss
@@ -114,7 +117,7 @@ class Steps:
         num_updates = self.optimizer.num_steps
         model.num_steps += 1
         try:
-            with nullcontext() if watcher is None else watcher.recording(input):
+            with _UNWATCHED if watcher is None else watcher.recording(input):
                 value = (make or self.make)(input, target, None if watcher is None else watcher.watch)
             denominator = loss.denominator(target)
             has_value = loss.has_value(denominator)

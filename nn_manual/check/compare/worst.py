@@ -123,27 +123,26 @@ def _alone(ours: Array, reference: Array) -> tuple[Array, Array]:
 def _side_by_side(
     ours: Sequence[Array], references: Sequence[Array], sizes: tuple[int, ...], num_steps: int
 ) -> tuple[Array, Array]:
-    """Of small tensors of these sizes, which are packed together."""
-    own, reference = _packed(ours, num_steps), _packed(references, num_steps)
-    starts, num_rows = _starts(sizes), max(1, BLOCK * num_steps // own.size)
-    if num_steps <= num_rows:
-        return _of_rows(own, reference, starts)
-    parts = [slice(first, first + num_rows) for first in range(0, num_steps, num_rows)]
-    absolute, scale = np.concatenate([_of_rows(own[rows], reference[rows], starts) for rows in parts], axis=1)
-    return absolute, scale
-
-
-def _of_rows(ours: Array, reference: Array, starts: Array) -> tuple[Array, Array]:
-    """Of the tensors that start there in each row."""
-    difference = _difference(ours, reference)
-    absolute = np.maximum.reduceat(np.abs(difference, out=difference), starts, axis=1)
-    return absolute, np.maximum.reduceat(np.abs(reference, out=difference), starts, axis=1)
-
-
-def _packed(arrays: Sequence[Array], num_steps: int) -> Array:
+    """Of small tensors of these sizes, which are packed together: each call of numpy serves all of them."""
+    arrays = [*ours, *references]
     if num_steps == 1:
-        return np.concatenate(arrays, axis=None)[np.newaxis]
-    return np.concatenate([array.reshape(num_steps, -1) for array in arrays], axis=1)
+        packed = np.concatenate(arrays, axis=None)
+    else:
+        packed = np.concatenate([array.reshape(num_steps, -1) for array in arrays], axis=1)
+    both, starts = packed.reshape(num_steps, 2, -1), _starts(sizes)
+    num_rows = max(1, BLOCK * num_steps // packed.size)
+    found = [_of_rows(both[row : row + num_rows], starts) for row in range(0, num_steps, num_rows)]
+    absolute_and_scale = found[0] if len(found) == 1 else np.concatenate(found)
+    return absolute_and_scale[:, 0], absolute_and_scale[:, 1]
+
+
+def _of_rows(both: Array, starts: Array) -> Array:
+    """Of (steps, ours and reference, elements), in which a tensor starts at each of `starts`; `both` is overwritten."""
+    ours, reference = both[:, 0], both[:, 1]
+    with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
+        np.subtract(ours, reference, out=ours)
+    found: Array = np.maximum.reduceat(np.abs(both, out=both), starts, axis=2)
+    return found
 
 
 @functools.lru_cache
@@ -153,9 +152,8 @@ def _starts(sizes: tuple[int, ...]) -> Array:
 
 
 def _difference(ours: Array, reference: Array) -> Array:
-    """ours - reference. What is large is written to memory that the next call may overwrite."""
+    """ours - reference, in memory that the next call may overwrite."""
+    dtype = np.result_type(ours, reference)
+    memory = scratch(dtype) if ours.size <= BLOCK else np.empty(ours.size, dtype)
     with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
-        if not FEW < ours.size <= BLOCK:
-            return ours - reference
-        memory = scratch(np.result_type(ours, reference))
         return np.subtract(ours, reference, out=memory[: ours.size].reshape(ours.shape))
