@@ -8,6 +8,7 @@ from benchmarks.nets import NETS, Net, batches, microseconds, new_trainer, train
 
 # isort: split
 import numpy as np
+
 from nn_manual.data import Examples
 
 #: Steps before the measured ones: they load torch, make the optimizer's state, and start the threads.
