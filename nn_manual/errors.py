@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dis
 import errno
+import functools
 import os
 import re
 import signal
 import traceback
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from nn_manual.messages import first_line, one_line
@@ -143,15 +145,32 @@ def raise_if_nobodys_fault(error: BaseException) -> None:
 
 
 def is_from_outside(error: BaseException) -> bool:
-    """Whether an error comes from outside of the code that ran: from a signal, from another function that has ended, or
-    from Python, which raises KeyboardInterrupt and GeneratorExit at lines without a `raise`.
+    """Whether an error comes from outside of the code that ran: from a signal or its handler, from another function
+    that has ended, or from Python, which raises KeyboardInterrupt and GeneratorExit at lines without a `raise`.
     """
-    if isinstance(error, Interrupted | OthersEnded) or not isinstance(error, KeyboardInterrupt | GeneratorExit):
-        return isinstance(error, Interrupted | OthersEnded)
+    if isinstance(error, Interrupted | OthersEnded) or is_from_handler(error):
+        return True
+    if not isinstance(error, KeyboardInterrupt | GeneratorExit):
+        return False
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
     return last is None or last.tb_frame.f_code.co_code[last.tb_lasti] != dis.opmap["RAISE_VARARGS"]
+
+
+def is_from_handler(error: BaseException) -> bool:
+    """Whether a signal handler has raised an error: the function of one that is set now is in its traceback."""
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {_code_of(handler) for handler in handlers if callable(handler)} - {None}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _code_of(function: Any) -> CodeType | None:
+    """The code of a function, of a method, or of what a partial or an object calls; None for one written in C."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    called = function if hasattr(function, "__code__") else type(function).__call__
+    return getattr(called, "__code__", None)
 
 
 def words_of(error: BaseException) -> str:

@@ -8,7 +8,9 @@ import os
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -209,10 +211,29 @@ def left() -> None:
     raise SystemExit(1)
 
 
+class Alarm:
+    def ring(self, signum: int, frame: object) -> None:  # noqa: ARG002 - a signal handler's signature
+        raise TimeoutError("too slow")
+
+    def __call__(self, error: BaseException, signum: int, frame: object) -> None:  # noqa: ARG002 - as above
+        raise error
+
+
+def by_handler(handler: Callable[[int, FrameType | None], object]) -> Callable[[], None]:
+    def ends() -> None:
+        signal.signal(signal.SIGINT, handler)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+
+    return ends
+
+
 @pytest.mark.parametrize(
     ("ends", "from_outside"),
     [
         *((ends, True) for ends in (ctrl_c, ended_generator, by_signal, by_another)),
+        (by_handler(Alarm().ring), True),
+        *((by_handler(partial(Alarm(), error)), True) for error in (KeyboardInterrupt(), SystemExit(1), OSError())),
         *((ends, False) for ends in (raised, raised_before_the_end, raised_again, left, numpys)),
     ],
 )
@@ -221,12 +242,12 @@ def test_what_comes_from_outside(ends: Callable[[], None], from_outside: bool) -
     try:
         with pytest.raises(BaseException) as caught:  # noqa: PT011 - of any type
             ends()
+        assert is_from_outside(caught.value) == from_outside
+        if from_outside:
+            with pytest.raises(type(caught.value)):
+                raise_if_nobodys_fault(caught.value)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert is_from_outside(caught.value) == from_outside
-    if from_outside:
-        with pytest.raises(type(caught.value)):
-            raise_if_nobodys_fault(caught.value)
 
 
 class WordlessError(Exception):

@@ -18,6 +18,7 @@ from nn_manual.errors import (
     Interrupted,
     NNManualError,
     end_at_once,
+    is_from_handler,
     is_from_outside,
     notes_of,
     out_of_memory,
@@ -69,13 +70,15 @@ def _ending(error: BaseException, out: TextIO) -> tuple[str, int]:
         return shortage, ConfigError.exit_status
     if isinstance(error, BrokenPipeError):
         return "", BROKEN_PIPE
-    if isinstance(error, OSError):  # Errors of files have become DataErrors: this is one of standard output.
+    is_handlers = is_from_handler(error)  # one that the user's code has set
+    # Errors of files have become DataErrors: this is one of standard output.
+    if isinstance(error, OSError) and not is_handlers:
         return one_line(f"{error.filename or 'standard output'}: {error.strerror or error}"), DataError.exit_status
     if isinstance(error, ValueError) and is_closed(out):
         return "standard output was closed by what ran here", DataError.exit_status
-    if isinstance(error, Exception):
+    if isinstance(error, Exception) and not is_handlers:
         raise error
-    if is_from_outside(error):  # raised by a handler that the user's code has set
+    if isinstance(error, KeyboardInterrupt) and is_from_outside(error):
         return _ending(Interrupted(signal.SIGINT), out)
     file, line, *_ = traceback.extract_tb(error.__traceback__)[-1]
     return one_line(f"{file}:{line}: {words_of(error)}"), ConfigError.exit_status

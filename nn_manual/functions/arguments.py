@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.func import functional_call
 
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _names_of_inputs(function: Any, count: int) -> list[str]:
     try:
         parameters = inspect.signature(called[0] if isinstance(called, tuple) else called).parameters.values()
     except Exception as error:  # anyone's attributes may raise anything
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         return []
     names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
     return names[is_class:][:count]
@@ -187,7 +187,7 @@ def attribute_of(thing: Any, name: str, default: Any) -> Any:
     try:
         return getattr(thing, name, default)
     except Exception as error:  # anyone's attributes may raise anything
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         return default
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.errors import first_words_of, is_from_outside, raise_if_out_of_memory, text_of
+from nn_manual.errors import first_words_of, is_from_outside, raise_if_nobodys_fault, text_of
 from nn_manual.functions.settings import kept
 from nn_manual.messages import one_line
 
@@ -48,7 +48,7 @@ def naming(label: str, doing: str) -> Iterator[None]:
     except CannotCompare:
         raise
     except Exception as error:  # anyone's function may raise anything
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         raise CannotCompare(f"{label}: {doing} raised {first_words_of(error)}{place_of(error)}") from error
 
 

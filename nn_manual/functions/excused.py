@@ -12,7 +12,7 @@ from nn_manual.check.compare.comparison import CannotCompare, Pair
 from nn_manual.check.judge.rounding import distance
 from nn_manual.check.judge.verdict import judged
 from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MARGIN
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import floats
 from nn_manual.functions.function_case import FunctionCase, eps_of
@@ -50,7 +50,7 @@ def _by_formulas_or_distance(case: FunctionCase, failed: Sequence[Pair]) -> froz
     except CannotCompare:  # it doesn't compute in float64
         return _by_distance(case, failed, LOW_PRECISION_FACTOR)
     except Exception as error:  # a reference may raise anything where it can't compute in another dtype
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         return frozenset()
 
 
@@ -69,7 +69,7 @@ def _within_terms(case: FunctionCase, failed: Sequence[Pair]) -> frozenset[str]:
     try:
         truth, measured = sensitivities(case)
     except Exception as raised:  # a reference may raise anything where it can't compute in another dtype
-        raise_if_out_of_memory(raised)
+        raise_if_nobodys_fault(raised)
         return frozenset()
     inputs = [as_tensor(leaf).detach() for leaf in case.leaves() if floats(leaf)]
     largest = max([1.0, *(float(tensor.abs().max()) for tensor in inputs if tensor.numel())])

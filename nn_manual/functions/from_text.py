@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from nn_manual.errors import ConfigError, first_words_of, is_from_outside, raise_if_out_of_memory
+from nn_manual.errors import ConfigError, first_words_of, raise_if_nobodys_fault
 from nn_manual.functions.battery.families import Known, Told, nobody_listens
 from nn_manual.functions.battery.trial import Dtype
 from nn_manual.functions.callables import is_mere_class
@@ -48,7 +48,7 @@ def check_named_function(
         trial = trial_of(own, definition, _inputs(names), [_dtype(text) for text in dtypes] or None, of_sizes)
         return put_through(trial, skip, told, known_rows)
     except Exception as error:  # a reference may raise anything
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         if is_of_the_reference(error):
             raise ConfigError(f"the reference {reference} raised {first_words_of(error)}{place_of(error)}") from error
         if isinstance(error, ValueError | TypeError):
@@ -120,9 +120,7 @@ def _imported(path: str) -> Any:
         with kept(STREAMS):
             thing: Any = importlib.import_module(module_name)
     except BaseException as error:  # a module's code may raise anything
-        raise_if_out_of_memory(error)
-        if is_from_outside(error):
-            raise
+        raise_if_nobodys_fault(error)
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError(f"no module {quoted(module_name)} in {Path.cwd()}, and none is installed") from None
         raise ConfigError(f"module {quoted(module_name)} raised {first_words_of(error)}{place_of(error)}") from error
@@ -144,6 +142,6 @@ def _has(thing: Any, name: str, path: str) -> bool:
     try:
         return hasattr(thing, name)
     except Exception as error:
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         words = f"{first_words_of(error)}{place_of(error)}"
         raise ConfigError(f"{quoted(path)} can't be read: {name} raised {words}") from error

@@ -11,7 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from nn_manual.arrays import Array
 from nn_manual.check.judge.moved import Moved, effects_of
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.function_case import FunctionCase, eps_of
 from nn_manual.functions.pairs import values_of_reference
@@ -34,7 +34,7 @@ def own_sensitivities(case: FunctionCase) -> dict[str, float]:
     try:
         return _measured(replace(case, reference=case.function), takes_differences=False)[1]
     except Exception as error:  # anyone's function may raise anything
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         return {}
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nn_manual.arrays import Shape, namespace
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 
 #: A numpy array or a torch tensor: the formulas use names that both libraries have, so they run on either.
 Tensor: TypeAlias = Any
@@ -52,7 +52,7 @@ class Operation:
             with np.errstate(all="ignore"):  # where torch gives inf, numpy would warn; `defined` refuses a NaN
                 return self.rule(*arrays, **options)
         except (ValueError, IndexError, RuntimeError) as error:
-            raise_if_out_of_memory(error)
+            raise_if_nobodys_fault(error)
             shapes = " and ".join(str(tuple(array.shape)) for array in arrays)
             raise ValueError(f"{self.__name__} of {shapes}: {error}") from error
 

@@ -27,7 +27,7 @@ from nn_manual.config.yaml_tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.messages import one_line
 from nn_manual.run.environment import versions
-from nn_manual.run_directory.files import check_run_exists, read_file, write_atomically
+from nn_manual.run_directory.files import check_exists, read_file, write_atomically
 from nn_manual.run_directory.values import SHA256, Count, Finite, NotNegative, Positive, Text, validated
 from nn_manual.run_directory.weights import write_weights
 from nn_manual.run_directory.within import within
@@ -70,7 +70,7 @@ def check_bundle_exists(directory: Path) -> None:
     """Raise DataError where `directory` isn't there or is no bundle. It may be a run: then the error names the bundles
     in it.
     """
-    check_run_exists(directory)
+    check_exists(directory, "bundle")
     if any(within(directory, name).exists() for name in (BUNDLE_FILE, TENSORS_FILE)):
         return
     folders = [folder for folder in sorted(directory.iterdir()) if not folder.is_symlink()]

@@ -99,7 +99,7 @@ def _place(path: Path) -> tuple[Path, Path | None]:
     absolute = path.absolute()  # within the folder of the checkpoints, a user may write `step-9` alone
     if step_of(path) is not None and absolute.parent.name == CHECKPOINTS_DIRECTORY and (path / MANIFEST_FILE).exists():
         return absolute.parent.parent, absolute
-    files.check_run_exists(path)
+    files.check_exists(path, "run" if step_of(path) is None else "checkpoint")
     if not within(path, metrics.CONFIG_FILE).is_file():
         raise DataError(f"{path}: no such run: it has no {metrics.CONFIG_FILE}")
     return path, next(iter(checkpoints_of(path)), None)
@@ -119,6 +119,8 @@ def _offering(error: DataError, checkpoint: Path) -> DataError:
     older = [other for other in checkpoints_of(run) if (step_of(other) or 0) < step]
     if older:
         error.add_note(f"to go on from the one before it: nn-manual train --resume {shlex.quote(str(older[0]))}")
+    elif _is_finished(run):
+        error.add_note("there is none before it: a new run with the same config ends in the same way")
     else:
         error.add_note(f"there is none before it; without {checkpoint} the run starts anew")
     return error

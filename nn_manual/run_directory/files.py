@@ -21,12 +21,12 @@ from nn_manual.errors import DataError
 from nn_manual.opening import not_to_be_replaced
 
 
-def check_run_exists(path: Path) -> None:
-    """Raise DataError, naming `path`, if there is no directory to read a run from."""
+def check_exists(path: Path, kind: str = "run") -> None:
+    """Raise DataError, naming `path`, if there is no directory to read a run, a checkpoint or a bundle from."""
     if not os.path.lexists(path):
-        raise DataError(f"{path}: no such run")
+        raise DataError(f"{path}: no such {kind}")
     if not path.is_dir():
-        raise DataError(f"{path}: is no run directory")
+        raise DataError(f"{path}: is no {kind} directory")
 
 
 def check_run_directory(path: Path) -> None:

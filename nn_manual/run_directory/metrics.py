@@ -24,7 +24,7 @@ from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 from nn_manual.messages import one_line
 from nn_manual.run_directory.columns import columns, columns_of
-from nn_manual.run_directory.files import check_run_exists, read_file
+from nn_manual.run_directory.files import check_exists, read_file
 from nn_manual.run_directory.ledger import GRADIENTS_FILE
 from nn_manual.run_directory.ledger_table import Ledger, read_gradients
 from nn_manual.run_directory.records import read_object, read_records
@@ -84,7 +84,7 @@ def read_run(path: Path) -> RecordedRun:
     JSON object, a key that is missing, a value of the wrong type, and a step whose tensors are not those of the first.
     null stands for a float that was not finite, and is read as NaN. Unknown keys are passed over.
     """
-    check_run_exists(path)
+    check_exists(path)
     config_file, metrics_file = within(path, CONFIG_FILE), within(path, METRICS_FILE)
     try:
         config = read_file(config_file).decode()

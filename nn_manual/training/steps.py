@@ -130,8 +130,9 @@ class Steps:
         except NotFiniteError as error:
             self.flush()  # an earlier step that is wrong comes first
             raise self._placed(error) from None
-        except (TypeError, ValueError):  # a batch that is refused is no step
-            if self.optimizer.num_steps == num_updates:
+        except BaseException as error:  # a batch that is refused, and one that Ctrl-C ends, is no step
+            is_none = isinstance(error, TypeError | ValueError) or is_from_outside(error)
+            if is_none and self.optimizer.num_steps == num_updates:
                 model.num_steps -= 1
             raise
         # The check came first: it says whether a wrong formula is why a value isn't finite.

@@ -20,7 +20,7 @@ from nn_manual.run.loading import quiet
 from nn_manual.run.manifest import read_run_checkpoint
 from nn_manual.run.training_run import BEST_FILE, STATE_FILE
 from nn_manual.run_directory.checkpoints import checkpoints_of
-from nn_manual.run_directory.files import check_run_exists, read_file, sha256_of_file
+from nn_manual.run_directory.files import check_exists, read_file, sha256_of_file
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE, read_summary
 from nn_manual.run_directory.records import read_object
 from nn_manual.run_directory.schema import Summary
@@ -148,7 +148,7 @@ def recorded_sha256(directory: Path) -> dict[str, str]:
 
 def read_config(directory: Path) -> RunConfig:
     """The config of a run directory. Raises DataError where it is missing."""
-    check_run_exists(directory)
+    check_exists(directory)
     path = within(directory, CONFIG_FILE)
     read_file(path)  # a run without it is missing data, and no wrong config
     return load_config(path)

@@ -190,6 +190,12 @@ class TestFromOutside:
         assert main(["check", "small.yaml"]) == 130
         assert capsys.readouterr().err == "nn-manual: interrupted\n"
 
+    def test_a_handler_of_the_users_own(self, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        handler = "signal.signal(signal.SIGINT, lambda *_: exec('raise TimeoutError(str())'))"
+        write(small, "forward", f"{handler}; os.kill(os.getpid(), signal.SIGINT)")
+        assert main(["check", "small.yaml"]) == 2
+        assert capsys.readouterr().err == "nn-manual: <string>:1: TimeoutError\n"
+
 
 @pytest.mark.parametrize(
     ("error", "status", "said"),

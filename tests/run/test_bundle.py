@@ -94,8 +94,8 @@ def test_a_run_in_the_place_of_its_bundle(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("nowhere", "no such run"),
-        ("file", "is no run directory"),
+        ("nowhere", "no such bundle"),
+        ("file", "is no bundle directory"),
         ("empty", "is no bundle, and holds none: no step of it differed from torch's"),
     ],
 )

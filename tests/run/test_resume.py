@@ -75,6 +75,10 @@ def test_a_checkpoint_that_is_spoilt_offers_the_one_before(config_path: Path, tm
     shutil.rmtree(older.with_name("step-7"))
     with pytest.raises(DataError) as caught:
         resume(tmp_path / "run")
+    assert caught.value.__notes__ == ["there is none before it: a new run with the same config ends in the same way"]
+    (tmp_path / "run" / "summary.json").unlink()
+    with pytest.raises(DataError) as caught:
+        resume(tmp_path / "run")
     assert caught.value.__notes__ == [f"there is none before it; without {newest} the run starts anew"]
 
 

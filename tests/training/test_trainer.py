@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,31 @@ def test_buffers_move_before_the_parameters(every: int) -> None:
     assert not np.array_equal(weight, second)
     trainer.train_step(input, input)
     assert_equal(model.layers[0].buffer.average, weight / 4 + second / 2)
+
+
+class EndedError(Exception):
+    """Raised from outside in the middle of a step."""
+
+
+@pytest.mark.parametrize("every", [0, 1])
+def test_a_step_that_is_ended_from_outside_is_no_step(every: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer, data = classifier(check_every=every), examples()
+    batch = data.input[:8], data.target[:8]
+    trainer.train_step(*batch)
+    with monkeypatch.context() as context:
+        context.setattr(Linear, "forward", lambda *_: signal.raise_signal(signal.SIGUSR1))
+
+        def handler(*_: object) -> None:
+            raise EndedError
+
+        before = signal.signal(signal.SIGUSR1, handler)
+        try:
+            with pytest.raises(EndedError):
+                trainer.train_step(*batch)
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+    assert trainer.num_steps == trainer.optimizer.num_steps == 1
+    assert trainer.train_step(*batch).number == 2
 
 
 def test_an_epoch_takes_every_example_once_the_last_batch_smaller() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.lists_and_dicts import check_lists_and_dicts
 from nn_manual.functions.battery.runs import on_other_values
@@ -54,7 +54,7 @@ def _changed(trial: Trial, *, of_outputs: bool) -> None:
                 tensor.copy_(_other(case, name, tensor))
             after = _back(case, ran)
         except Exception as error:  # torch's error, or one of the function's own
-            raise_if_out_of_memory(error)
+            raise_if_nobodys_fault(error)
             continue
         for wanted, grad, other in zip(case.floating, before, after, strict=True):
             if not _agree(grad, other):

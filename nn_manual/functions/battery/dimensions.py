@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from nn_manual.errors import first_words_of, raise_if_out_of_memory
+from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 from nn_manual.functions.battery.time_and_memory import peak_of_reference
 from nn_manual.functions.battery.trial import Run, Skip, Trial, agree
 from nn_manual.functions.callables import floats, is_array
@@ -74,7 +74,7 @@ def _leads(trial: Trial, name: str) -> bool:
     try:
         cases = [trial.at({**sizes, name: sizes[name] + more}) for more in (0, 1)]
     except Exception as error:  # the user's own function of the sizes may raise anything
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         return False
     one, other = (_lengths(case) for case in cases)
     return one != other
@@ -109,5 +109,5 @@ def _case(trial: Trial, changed: Mapping[str, int]) -> FunctionCase:
     try:
         return trial.at({**trial.small_sizes, **changed})
     except Exception as error:  # anyone's function may raise anything
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         raise Skip(f"no such inputs: {first_words_of(error)}") from error

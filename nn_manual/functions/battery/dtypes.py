@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.battery.dimensions import few_sizes
 from nn_manual.functions.battery.grad_output import grad_output
 from nn_manual.functions.battery.layouts_and_kinds import kinds, layouts
@@ -49,7 +49,7 @@ def _in_one(trial: Trial, name: Dtype | None, called: str) -> Iterator[tuple[str
         try:
             rows = list(family(in_dtype))
         except Exception as error:  # a reference may raise anything in another dtype; the row above says what
-            raise_if_out_of_memory(error)
+            raise_if_nobodys_fault(error)
             continue
         yield from ((f"{called} {family_name} {variant}", partial(where_right, run)) for variant, run in rows)
 

@@ -12,7 +12,7 @@ import torch
 from tqdm import tqdm
 
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.errors import first_words_of, out_of_memory, raise_if_out_of_memory
+from nn_manual.errors import first_words_of, out_of_memory, raise_if_nobodys_fault
 from nn_manual.functions.battery.changed_tensors import changed
 from nn_manual.functions.battery.dimensions import sizes
 from nn_manual.functions.battery.double_backward import twice
@@ -145,7 +145,7 @@ def _row(family: str, variant: str, run: Run, skip: Sequence[str], met: Collecti
             warnings.simplefilter("ignore")  # a function may warn about unusual inputs
             return BatteryRow(family, variant, "right", run() or "")
     except Exception as error:  # a reference, too, may raise anything
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         if set(met).intersection(met_in(error)):
             return BatteryRow(family, variant, "skipped", AS_ABOVE)
         if isinstance(error, Wrong | CannotCompare):

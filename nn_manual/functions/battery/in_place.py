@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, Number, as_tensor
 from nn_manual.functions.battery.runs import on_other_values
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, with_leaves
@@ -57,7 +57,7 @@ def _right_on_one_of(cases: Iterator[FunctionCase]) -> FunctionCase:
         except Wrong as wrong:
             problem = problem or wrong
         except Exception as error:  # anyone's function may raise anything on values that it doesn't take
-            raise_if_out_of_memory(error)
+            raise_if_nobodys_fault(error)
             continue
         else:
             return case

@@ -13,7 +13,7 @@ import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.conduct.unchanged import same_values
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.battery.trial import Run, Trial, Wrong, agree, on_all_sizes, with_leaves
 from nn_manual.functions.callables import Forward, by_autograd, floats, is_array, run_function
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
@@ -48,7 +48,7 @@ def is_right(case: FunctionCase) -> bool:
     try:
         return judge(case).agrees
     except Exception as error:  # anyone's function may raise anything
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         return False
 
 
@@ -93,7 +93,7 @@ def _quietly(case: FunctionCase, *, back: bool) -> None:
             if back:
                 _back(case, ran)
     except Exception as error:  # anyone's function may raise anything
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
 
 
 def _forward(case: FunctionCase) -> Forward:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from nn_manual.check.conduct.unchanged import same_values
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, Number, as_tensor
 from nn_manual.functions.battery.trial import Skip, Wrong
 from nn_manual.functions.callables import Checked, applied, by_autograd, floats
@@ -60,7 +60,7 @@ def _same(case: FunctionCase, first: int, second: int) -> bool:
     try:
         apart = _run(case)
     except Exception as error:  # anyone's function may raise anything on values that it doesn't take
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         return False
     if apart is None:
         return False

@@ -11,7 +11,7 @@ import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, arguments_of, as_tensor
 from nn_manual.functions.battery.lengths import (
     cut,
@@ -83,7 +83,7 @@ class Trial:
         try:
             judge(self.at(small))
         except Exception as error:  # anyone's function may raise anything; the run at the full sizes says what
-            raise_if_out_of_memory(error)
+            raise_if_nobodys_fault(error)
             return self.full_sizes
         return small
 
@@ -102,7 +102,7 @@ class Trial:
             try:
                 judge(small)
             except Exception as error:  # anyone's function may raise anything; the run on all inputs says what
-                raise_if_out_of_memory(error)
+                raise_if_nobodys_fault(error)
                 return case
         return small or case
 
@@ -120,7 +120,7 @@ class Trial:
             case = replace(case, watched=False, upstreams=case.upstreams[:1])
             return case if judge(case).agrees else None
         except Exception as error:  # anyone's function may raise anything; the row of the full size says what
-            raise_if_out_of_memory(error)
+            raise_if_nobodys_fault(error)
             return None
 
     @cached_property
@@ -137,7 +137,7 @@ class Trial:
                 if judge(case).agrees and is_steady(case):
                     return case
             except Exception as error:  # anyone's function may raise anything; the rows of sizes say what
-                raise_if_out_of_memory(error)
+                raise_if_nobodys_fault(error)
                 continue
         return None
 
