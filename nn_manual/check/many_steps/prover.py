@@ -141,7 +141,8 @@ class Prover:
             updated = None if group.proves_updates else self._update_of(group, i)
         except (GradientMismatch, NotFiniteError):
             self._flush_before(group, i)
-            return self.checker.compare()
+            self.checker.compare()  # what is wrong before the update comes first
+            raise
         check = StepCheck(group.plan)
         self._count += 1
         self._waiting.add(i, [check], [self.checker.model.num_steps], updated)
