@@ -6,6 +6,7 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from nn_manual.config import RunConfig
@@ -18,9 +19,9 @@ from nn_manual.step.slices.sync_batch_norm import SyncBatchNorm
 
 def sources_of(config: RunConfig) -> dict[str, str]:
     """The SHA-256 of each module's file, by the module's name. These are the modules that define the classes of the
-    layers, the loss and the optimizer, and the classes from which they inherit; the code that puts slices together;
-    what takes the place of batch normalization; and whatever was imported from `layer_folder`. Python's own modules are
-    left out, and those without a file.
+    layers, the loss and the optimizer, and the classes from which they inherit; the modules beside them whose functions
+    they use; the code that puts slices together; what takes the place of batch normalization; and whatever was imported
+    from `layer_folder`. Python's own modules are left out, and those without a file.
     """
     names = {name for name in _module_names(config) if name.partition(".")[0] not in sys.stdlib_module_names}
     files = {name: Path(getattr(sys.modules.get(name), "__file__", None) or "") for name in sorted(names)}
@@ -32,12 +33,23 @@ def _module_names(config: RunConfig) -> Iterator[str]:
     classes: list[Any] = [Sequential, config.optimizer.func, *map(type, [config.loss, *layers])]
     classes += [SyncBatchNorm] if config.sync_batch_norm else []
     for owner in classes:
-        yield from (base.__module__ for base in owner.__mro__)
+        for base in owner.__mro__:
+            yield base.__module__
+            yield from _beside(base.__module__)
     yield clip_grad_norm.__module__
     if (config.slices or 1) > 1:
         yield from (parts_of.__module__, InOrder.__module__)
     if config.layer_folder is not None:
         yield from _modules_in(config.layer_folder.resolve())
+
+
+def _beside(name: str) -> Iterator[str]:
+    """The modules in the same package that a module has imported, or from which it has functions or classes."""
+    package = name.rpartition(".")[0]
+    for thing in list(vars(sys.modules[name]).values()) if package and name in sys.modules else ():
+        module = thing.__name__ if isinstance(thing, ModuleType) else getattr(thing, "__module__", None)
+        if isinstance(module, str) and module.rpartition(".")[0] == package:
+            yield module
 
 
 def _modules_in(folder: Path) -> Iterator[str]:
