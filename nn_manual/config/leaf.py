@@ -66,11 +66,18 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
                 faulty = reduce(lambda parent, index: parent.value[index], _indices(fault), node)
                 expectations = faults.setdefault(faulty.name_place, (faulty.value, []))[1]
                 expected = EXPECTED.get(fault["type"], fault["msg"].removeprefix("Input should be "))
+                expected = _forms(hint) or expected
                 expectations.append(expected.format(**fault.get("ctx", {})))
         for place, (found, expectations) in faults.items():
             message = f"{name} must be {' or '.join(dict.fromkeys(expectations))}, not {describe(found)}"
             errors.add(place, message + _spelling_hint(found, expectations))
         return MISSING
+
+
+def _forms(hint: Any) -> str:
+    """The forms that a text may have, if its type says them: "like `1 epoch` or `500 steps`"."""
+    forms = [form for info in getattr(hint, "__metadata__", ()) for form in getattr(info, "examples", None) or ()]
+    return f"like {' or '.join(f'`{form}`' for form in forms)}" if forms else ""
 
 
 def path_in(folder: Path, text: str) -> Path:

@@ -43,7 +43,7 @@ class GradientCheck:
     """
 
     every: Annotated[int, Field(ge=0)] = 1
-    memory: str = "64 MB"
+    memory: Annotated[str, Field(examples=["64 MB", "1 GB"])] = "64 MB"
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9]{1,18} [kMG]B", self.memory):
@@ -63,7 +63,7 @@ class Checkpointing:
     of a run always has one. Raises ValueError for an `every` of another form.
     """
 
-    every: str = "1 epoch"
+    every: Annotated[str, Field(examples=["1 epoch", "500 steps"])] = "1 epoch"
     keep: Annotated[int, Field(ge=1)] = 3
 
     def __post_init__(self) -> None:
