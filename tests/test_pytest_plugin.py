@@ -147,11 +147,7 @@ def test_an_import_error_inside_the_module_is_shown_as_it_is(pytester: pytest.Py
 
 def test_the_pages_domain(pytester: pytest.Pytester) -> None:
     log = f'''
-from dataclasses import dataclass
 import numpy as np
-from nn_manual import Layer
-
-@dataclass(eq=False)
 {DOMAIN}
     def forward(self, input):
         return np.log(input), input

@@ -67,14 +67,8 @@ def own(tmp_path: Path) -> Path:
     return write_config(tmp_path, CONFIG.replace("  - Tanh\n", "  - my_layers:Branching\n"))
 
 
-@pytest.fixture
-def collected() -> None:
-    """What earlier tests left behind is collected before anything is captured: it may say what was never proven."""
-    gc.collect()
-
-
 class TestALayerThatCanNotBeStacked:
-    @pytest.mark.usefixtures("without_figure", "collected")
+    @pytest.mark.usefixtures("without_figure")
     @pytest.mark.parametrize(("name", "reason"), [("Branching", OF_VMAP), ("ByDifferences", OF_DIFFERENCES)])
     def test_is_named_once(
         self, own: Path, tmp_path: Path, name: str, reason: str, capsys: pytest.CaptureFixture[str]
@@ -201,7 +195,7 @@ def check_of(step: Step) -> StepCheck:
     return step.check
 
 
-@pytest.mark.usefixtures("without_figure", "collected")
+@pytest.mark.usefixtures("without_figure")
 def test_a_run_that_an_error_ends_gives_up_what_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
