@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch._inductor.test_operators  # noqa: F401 - before any inner run: torch can't load it twice
 
 import nn_manual.check.catalogue.catalogue  # noqa: F401 - before any inner run, which unloads what it loads first
 from nn_manual import Layer, Linear, Sequential
