@@ -127,11 +127,22 @@ def remove_checkpoint(folder: Path) -> None:
 
 def read_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Array]]]:
     """The manifest of a checkpoint, and its arrays by file and name. Raises DataError, naming the file, where one is
-    missing, can't be read or isn't what was written. The manifest may have any values that JSON can hold, and any
-    floats.
+    missing, can't be read or isn't what was written.
     """
+    content = read_manifest(folder)
     run, place = folder.parent.parent, (CHECKPOINTS_DIRECTORY, folder.name)
-    path = within(run, *place, MANIFEST_FILE)
+    path, tensors = within(run, *place, MANIFEST_FILE), {}
+    for name, sha256 in validated(str(path), content.get("files"), _DIGESTS, "files").items():
+        file = within(run, *place, name)
+        tensors[name] = parse_weights(file, read_file(file), sha256)
+    return content, tensors
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a checkpoint, which may have any values that JSON can hold, and any floats. Raises DataError,
+    naming the file, where it is missing, can't be read or isn't what was written.
+    """
+    path = within(folder.parent.parent, CHECKPOINTS_DIRECTORY, folder.name, MANIFEST_FILE)
     data = read_file(path)
     beginning = _BEGINNING.match(data)
     if beginning is None or hashlib.sha256(_with_zeros(data, beginning)).hexdigest().encode() != beginning[1]:
@@ -140,11 +151,7 @@ def read_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, A
         content: dict[str, Any] = _of_json(read_object(path))
     except RecursionError:
         raise DataError(f"{path}: its lists are nested too deep") from None
-    tensors = {}
-    for name, sha256 in validated(str(path), content.get("files"), _DIGESTS, "files").items():
-        file = within(run, *place, name)
-        tensors[name] = parse_weights(file, read_file(file), sha256)
-    return content, tensors
+    return content
 
 
 def _as_json(value: Any) -> Any:

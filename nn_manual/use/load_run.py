@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
@@ -14,12 +15,14 @@ from nn_manual.config import RunConfig, dump_config, load_config
 from nn_manual.data import Transform
 from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.losses import CrossEntropyLoss
+from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 from nn_manual.run.changes import changes, values_of
 from nn_manual.run.loading import quiet
 from nn_manual.run.manifest import read_run_checkpoint
+from nn_manual.run.sources import sources_of
 from nn_manual.run.training_run import BEST_FILE, STATE_FILE
-from nn_manual.run_directory.checkpoints import checkpoints_of
+from nn_manual.run_directory.checkpoints import checkpoints_of, read_manifest
 from nn_manual.run_directory.files import check_exists, read_file, sha256_of_file
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE, read_summary
 from nn_manual.run_directory.records import read_object
@@ -113,7 +116,8 @@ def load_run(path: str | os.PathLike[str], checkpoint: Checkpoint | None = None)
     default, they are the best ones if there are any. For a run that was stopped or has not ended, they come from its
     newest checkpoint. Raises DataError for such a run without a checkpoint, a file that is missing or corrupt, weights
     that don't fit the config, and best ones that were not kept; ConfigError where a user's own layer isn't found;
-    ValueError for another `checkpoint`.
+    ValueError for another `checkpoint`. Where a module of the user's own has changed since the run began, a note on
+    standard error says so.
     """
     if checkpoint not in (None, *get_args(Checkpoint)):
         raise ValueError(f"checkpoint is {checkpoint!r}, it must be one of {', '.join(get_args(Checkpoint))}, or None")
@@ -129,6 +133,7 @@ def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun
         model.load_state_dict(kept.weights)
     except (ValueError, TypeError) as error:
         raise DataError(f"{kept.path}: doesn't fit {CONFIG_FILE}: {error}") from error
+    _note_changed_layers(directory, config)
     return TrainedRun(model, config, read_transform(within(directory, DATA_FILE)), kept.checkpoint)
 
 
@@ -138,6 +143,21 @@ def _check_unchanged(directory: Path) -> None:
     for name in (CONFIG_FILE, DATA_FILE):
         if name in recorded and sha256_of_file(within(directory, name)) != recorded[name]:
             raise DataError(f"{directory / name}: is not what the run was trained with: its SHA-256 is another one")
+
+
+def _note_changed_layers(directory: Path, config: RunConfig) -> None:
+    """Say on standard error which modules of the user's own have changed since the run began, as its newest checkpoint
+    knows: with other formulas, the weights give something else.
+    """
+    try:
+        recorded = read_manifest(next(iter(checkpoints_of(directory)))).get("sources")
+    except (StopIteration, DataError):  # the weights don't need it
+        return
+    now, package = sources_of(config), __name__.partition(".")[0]
+    was = recorded if isinstance(recorded, dict) else {}
+    changed = [name for name in was if name.partition(".")[0] != package and now.get(name) != was[name]]
+    if changed:
+        print(one_line(f"note: {', '.join(changed)} changed since the run began"), file=sys.stderr)
 
 
 def recorded_sha256(directory: Path) -> dict[str, str]:

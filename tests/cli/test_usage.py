@@ -119,3 +119,15 @@ def test_scripts(script: str, arguments: list[str], status: int, said: str) -> N
 def test_python_m() -> None:
     done = subprocess.run([sys.executable, "-m", "nn_manual", "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("usage: nn-manual")
+
+
+def test_python_m_looks_for_layers_where_the_config_says(tmp_path: Path) -> None:
+    """Not in the current folder, which Python puts before all others there."""
+    (tmp_path / "my_layers.py").touch()
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "run.yaml").write_text("model: [my_layers:Swish]\n")
+    command = [sys.executable, "-m", "nn_manual", "check", "far/run.yaml"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"no module 'my_layers' in {tmp_path / 'far'}" in done.stderr

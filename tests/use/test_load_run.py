@@ -113,6 +113,36 @@ def test_a_run_that_was_trained(tmp_path: Path) -> None:
     assert accuracy == lines(directory / "metrics.jsonl")[-1]["validation_accuracy"]
 
 
+SQUARE = """
+from dataclasses import dataclass
+from nn_manual import Layer
+
+@dataclass(eq=False)
+class Square(Layer):
+    def forward(self, input):
+        return input * input, input
+
+    def backward(self, saved, grad_output):
+        return 2 * saved * grad_output
+"""
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_layers_that_have_changed_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "my_layers.py").write_text(SQUARE)
+    text = SPIRALS.replace("- Tanh", "- my_layers:Square")
+    run(load_config(write_config(tmp_path, text), ["gradient_check.every=0", "epochs=1"]), tmp_path / "run")
+    capsys.readouterr()
+    load_run(tmp_path / "run")
+    assert capsys.readouterr().err == ""
+    (tmp_path / "my_layers.py").write_text(SQUARE.replace("input * input,", "-3 * input * input,"))
+    load_run(tmp_path / "run")
+    assert capsys.readouterr().err == "note: my_layers changed since the run began\n"
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    load_run(tmp_path / "run")
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("array", "message"),
     [
