@@ -99,7 +99,7 @@ class TrainedRun:
             raise ValueError(f"the number at {index} is {array[index]}, not {wanted}")
         input = array.astype(dtype)
         try:
-            self.model.output_shape((2, *input.shape[1:]))  # batch normalization takes no single example
+            self.model.output_shape((max(2, len(input)), *input.shape[1:]))  # batch normalization takes no single one
         except ValueError as error:
             raise ValueError(f"examples of shape {input.shape[1:]} don't fit the model: {error}") from error
         self.model.check_values(input)
