@@ -18,6 +18,7 @@ from nn_manual.run.keeper import origin_of
 from nn_manual.run.loading import check_compiling, load, quiet
 from nn_manual.run.manifest import RunCheckpoint, check_place, read_run_checkpoint
 from nn_manual.run.silent import NoWriter, writer_of
+from nn_manual.run.sources import changed_sources
 from nn_manual.run.training_run import TrainingRun
 from nn_manual.run.writer import FIGURE_FILE, RunWriter
 from nn_manual.run_directory import files, metrics
@@ -176,6 +177,5 @@ def _compare(
         for name, was in manifest[kind].items():
             if (now := origin[kind].get(name)) != was:
                 writer.note(f"note: {name} was {was}, is {now}: the last bits may differ")
-    changed = [name for name, was in manifest["sources"].items() if origin["sources"].get(name) != was]
-    if changed:
+    if changed := changed_sources(manifest["sources"], origin["sources"]):
         writer.note(f"note: {', '.join(changed)} changed since the run began")

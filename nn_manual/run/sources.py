@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,6 +26,11 @@ def sources_of(config: RunConfig) -> dict[str, str]:
     names = {name for name in _module_names(config) if name.partition(".")[0] not in sys.stdlib_module_names}
     files = {name: Path(getattr(sys.modules.get(name), "__file__", None) or "") for name in sorted(names)}
     return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items() if file.is_file()}
+
+
+def changed_sources(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The names of the recorded modules whose file is another one now, or is gone."""
+    return [name for name, sha256 in recorded.items() if now.get(name) != sha256]
 
 
 def _module_names(config: RunConfig) -> Iterator[str]:

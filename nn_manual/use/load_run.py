@@ -20,7 +20,7 @@ from nn_manual.model import Sequential
 from nn_manual.run.changes import changes, values_of
 from nn_manual.run.loading import quiet
 from nn_manual.run.manifest import read_run_checkpoint
-from nn_manual.run.sources import sources_of
+from nn_manual.run.sources import changed_sources, sources_of
 from nn_manual.run.training_run import BEST_FILE, STATE_FILE
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_manifest
 from nn_manual.run_directory.files import check_exists, read_file, sha256_of_file
@@ -153,10 +153,9 @@ def _note_changed_layers(directory: Path, config: RunConfig) -> None:
         recorded = read_manifest(next(iter(checkpoints_of(directory)))).get("sources")
     except (StopIteration, DataError):  # the weights don't need it
         return
-    now, package = sources_of(config), __name__.partition(".")[0]
-    was = recorded if isinstance(recorded, dict) else {}
-    changed = [name for name in was if name.partition(".")[0] != package and now.get(name) != was[name]]
-    if changed:
+    changed = changed_sources(recorded if isinstance(recorded, dict) else {}, sources_of(config))
+    package = __name__.partition(".")[0]
+    if changed := [name for name in changed if name.partition(".")[0] != package]:
         print(one_line(f"note: {', '.join(changed)} changed since the run began"), file=sys.stderr)
 
 

@@ -35,7 +35,7 @@ from nn_manual.run.bundle import (
     read_bundle,
 )
 from nn_manual.run.environment import versions
-from nn_manual.run.sources import sources_of
+from nn_manual.run.sources import changed_sources, sources_of
 from nn_manual.run_directory.weights import read_weights
 from nn_manual.run_directory.within import within
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing, cut
@@ -136,7 +136,7 @@ def _run_again(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mapp
     recorded = {name: tensor for name, tensor in tensors.items() if name.startswith(GRAD_OUTPUT) and name in replayed}
     deviations = {name: _deviation(replayed[name], tensor) for name, tensor in recorded.items()}
     now = sources_of(config)
-    changed = tuple(name for name, sha256 in bundle.sources.items() if now.get(name) != sha256)
+    changed = tuple(changed_sources(bundle.sources, now))
     earlier = _computed_before(bundle, [calls.label for calls in trainer.checker.recorded.layers])
     moved = [name for name in earlier if not deviations.get(name, 0) <= bundle.tolerances[config.dtype]]
     return Replay(bundle, report, deviations, changed, moved[0] if moved else None)

@@ -152,8 +152,7 @@ def _starts(sizes: tuple[int, ...]) -> Array:
 
 
 def _difference(ours: Array, reference: Array) -> Array:
-    """ours - reference, in memory that the next call may overwrite."""
-    dtype = np.result_type(ours, reference)
-    memory = scratch(dtype) if ours.size <= BLOCK else np.empty(ours.size, dtype)
+    """ours - reference, of at most a block, in memory that the next call may overwrite."""
+    memory = scratch(np.result_type(ours, reference))
     with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
         return np.subtract(ours, reference, out=memory[: ours.size].reshape(ours.shape))
