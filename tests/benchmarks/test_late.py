@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks import late
-from benchmarks.faults import KINDS
+from benchmarks.faults import KINDS, Fault
 
 from nn_manual.check.compare import worst
 from nn_manual.check.many_steps import waiting
@@ -22,6 +23,12 @@ def test_a_sample_is_named(capsys: pytest.CaptureFixture[str]) -> None:
         [f"{name:28}    1", "   1 named, with the last proven checkpoint"] for name in late.RUNS
     ]
     assert last == f"late faults: {num_runs} of {num_runs} right"
+
+
+def test_a_wrong_clipping_is_named(tmp_path: Path) -> None:
+    """The sample draws another tensor."""
+    campaign = late.Campaign([late.DIGITS, "epochs=1", "batch_size=600", "clip_grad_norm=1"], tmp_path)
+    assert campaign.outcome(Fault(2, "clipped gradient", "sign", "in that step")).wrong == ()
 
 
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
