@@ -15,6 +15,7 @@ from nn_manual.compile.nests import External
 from nn_manual.compile.program import Address, Program
 from nn_manual.compile.step_copies import COPY, Copies, with_copies
 from nn_manual.compile.workspace import ALIGNMENT
+from nn_manual.layers.composite import counter_names
 from nn_manual.messages import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -213,7 +214,7 @@ def _extent(view: View) -> int:
 
 def first_buffers(model: Sequential) -> dict[str, str]:
     """The first buffer of each kind, "buffer" and "counters": the others of its kind lie behind it."""
-    counts, buffers = model.counter_names(), list(vars(model.buffer))
+    counts, buffers = counter_names(model), list(vars(model.buffer))
     kinds = {"buffer": [name for name in buffers if name not in counts], "counters": list(counts)}
     return {kind: names[0] for kind, names in kinds.items() if names}
 

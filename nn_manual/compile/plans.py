@@ -12,6 +12,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.compile.blas import Choice, check_choice
 from nn_manual.compile.compile_step import Report, check_numba
 from nn_manual.compile.plan import Plan
+from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.messages import one_line
 from nn_manual.model import Sequential
@@ -89,7 +90,7 @@ def settings_of(
     """A list that stays equal while no setting of layers, loss, optimizer and clipping changes. The lr doesn't count: a
     plan is given it anew for each step. The type of the loss counts.
     """
-    parts: list[Any] = [layer for _, layer in model.descendants()]
+    parts: list[Any] = [layer for _, layer in descendants(model)]
     values: list[Any] = [max_norm, f"{type(loss).__module__}.{type(loss).__qualname__}"]
     values += [
         getattr(part, item.name)
@@ -111,5 +112,5 @@ def noise_of(model: Sequential, input_shape: Shape, step: int) -> Mapping[str, A
     trace.
     """
     model.bind_noise(input_shape, step)
-    layers = [(name, vars(layer.noise)) for name, layer in model.descendants() if hasattr(layer, "noise")]
+    layers = [(name, vars(layer.noise)) for name, layer in descendants(model) if hasattr(layer, "noise")]
     return {f"{name}.noise.{key}": array for name, noise in layers for key, array in noise.items()}

@@ -10,9 +10,11 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from nn_manual.arrays import Array
-from nn_manual.layers.base import Layer
+from nn_manual.layers.base import Layer, defines
+from nn_manual.layers.composite import buffer_shapes, counter_names, descendants, has_buffers
+from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.model import Sequential
-from nn_manual.model.contract import takes_noise
+from nn_manual.model.memory import bind, give_buffers
 
 
 def as_autograd_function(layer: Layer) -> torch.nn.Module:
@@ -35,19 +37,20 @@ def as_autograd_function(layer: Layer) -> torch.nn.Module:
     `.to(...)` or by load_state_dict with `assign=True`. In evaluation, it raises RuntimeError if a gradient is asked
     for and evaluation differs from training: no such gradient was derived by hand.
     """
-    inside = [layer, *(inner for _, inner in layer.descendants())]
-    has_noise = any(map(takes_noise, inside))
-    has_buffers = bool(layer.buffer_shapes() or layer.counter_names())
-    needs = {"param": layer.num_parameters > 0, "buffer": has_buffers, "num_steps": has_noise}
+    inside = [layer, *(inner for _, inner in descendants(layer))]
+    has_noise = any(isinstance(inner, LayerWithNoise) for inner in inside)
+    with_buffers = has_buffers(layer)
+    needs = {"param": layer.num_parameters > 0, "buffer": with_buffers, "num_steps": has_noise}
     if any(needed and not hasattr(layer, name) for name, needed in needs.items()):
-        name, what = type(layer).__name__, "random numbers" if has_noise else "buffers" if has_buffers else "parameters"
+        name = type(layer).__name__
+        what = "random numbers" if has_noise else "buffers" if with_buffers else "parameters"
         raise ValueError(f"{name} has no memory for its {what}: pass Sequential(...) with the {name} in it")
     return _Module(layer, evaluates=has_noise or any(map(_evaluates, inside)))
 
 
 def _evaluates(layer: Layer) -> bool:
     """Whether the layer itself computes something else in evaluation. A composite may run just its children's."""
-    return hasattr(layer, "infer_reference") or (not layer.children() and type(layer).infer is not Layer.infer)
+    return defines(layer, "infer_reference") or (not layer.children() and type(layer).infer is not Layer.infer)
 
 
 class _Module(torch.nn.Module):
@@ -101,10 +104,14 @@ class _Module(torch.nn.Module):
         """Give the layer new memory, with the parameters' values, and let the parameters share it."""
         views = _parameters(self.layer) | _buffers(self.layer)
         (dtype,) = {view.dtype for view in views.values() if view.dtype.kind == "f"}
-        self.layer.bind(np.zeros(self.layer.num_parameters, dtype), np.zeros(self.layer.num_parameters, dtype))
-        counts = {name: np.zeros((), np.int64) for name in self.layer.counter_names()}
-        sizes = self.layer.buffer_shapes()
-        self.layer.take_buffers({name: np.zeros(shape, dtype) for name, shape in sizes.items()} | counts)
+        layer = self.layer
+        param, grad = np.zeros((2, layer.num_parameters), dtype)
+        if isinstance(layer, Sequential):
+            layer.bind(param, grad)
+        else:
+            bind(layer, param, grad)
+        counts = {name: np.zeros((), np.int64) for name in counter_names(layer)}
+        give_buffers(layer, {name: np.zeros(shape, dtype) for name, shape in buffer_shapes(layer).items()} | counts)
         views = _parameters(self.layer) | _buffers(self.layer)
         for name, tensor in (*self.named_parameters(), *self.named_buffers()):
             tensor.data = torch.from_numpy(views[name]).copy_(tensor.detach())

@@ -4,6 +4,7 @@ from nn_manual.layers.activations import GELU, ReLU, Sigmoid, SiLU, Tanh
 from nn_manual.layers.attention import CausalSelfAttention
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d
+from nn_manual.layers.composite import Composite
 from nn_manual.layers.containers import Residual
 from nn_manual.layers.convolution import Conv2d
 from nn_manual.layers.dropout import Dropout
@@ -14,6 +15,8 @@ from nn_manual.layers.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from nn_manual.layers.recurrent import LSTM
 from nn_manual.layers.shape import Flatten, Unflatten
 from nn_manual.layers.softmax import Softmax
+from nn_manual.layers.with_buffers import LayerWithBuffers
+from nn_manual.layers.with_noise import LayerWithNoise
 
 __all__ = [
     "GELU",
@@ -23,12 +26,15 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "CausalSelfAttention",
+    "Composite",
     "Conv2d",
     "Dropout",
     "Embedding",
     "Flatten",
     "Layer",
     "LayerNorm",
+    "LayerWithBuffers",
+    "LayerWithNoise",
     "LearnedPositions",
     "Linear",
     "MaxPool2d",

@@ -17,6 +17,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.dropout import check_mask, draw_mask
 from nn_manual.layers.fast_forms import rows, sum_rows
+from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.streams import RowGenerator
 
 #: At most so many scores are in memory at a time, or those of one example: 256 KB of float32 stay in the cache.
@@ -38,7 +39,7 @@ class _Memory(NamedTuple):
 
 
 @dataclass(eq=False)
-class CausalSelfAttention(Layer):
+class CausalSelfAttention(LayerWithNoise):
     """Multi-head self-attention in which no time sees a later one, input and output (batch, time, embed_dim).
 
     Parameters, with the names of torch.nn.MultiheadAttention: in_proj_weight (3 embed_dim, embed_dim), which has the

@@ -10,10 +10,11 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.layers.base import Layer
+from nn_manual.layers.with_buffers import LayerWithBuffers
 
 
 @dataclass(eq=False)
-class BatchNorm(Layer):
+class BatchNorm(LayerWithBuffers):
     """Normalization of each feature over the batch, input (batch, num_features, ...).
 
     Parameters, where `affine`: weight (num_features,), bias (num_features,). Buffers, where `track_running_stats`:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d
+from nn_manual.layers.composite import Composite, shapes_of_chain
 from nn_manual.layers.linear import Linear
 
 
-def shapes_of_chain(layers: Mapping[str, Layer], input_shape: Shape) -> dict[str, Shape]:
-    """The shape of each layer's input, if it is the output of the layer before it."""
-    shapes = {}
-    for name, layer in layers.items():
-        shapes[name] = input_shape
-        input_shape = layer.output_shape(input_shape)
-    return shapes
-
-
 @dataclass(eq=False, init=False)
-class Residual(Layer):
+class Residual(Composite):
     """A skip connection around layers that run one after the other, the branch: `Residual(Linear(8, 8), ReLU())`.
 
         output     = input + branch(input)

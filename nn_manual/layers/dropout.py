@@ -7,11 +7,12 @@ from typing import Any
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
+from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.streams import RowGenerator
 
 
 @dataclass(eq=False)
-class Dropout(Layer):
+class Dropout(LayerWithNoise):
     """Elements are zeroed at random in training, each with probability p; any shape whose first dimension is the batch.
 
         output     = input * mask
@@ -75,7 +76,7 @@ def draw_mask(mask: Array, p: float, generator: RowGenerator) -> None:
     mask[...] = kept * (0 if p == 1 else 1 / (1 - p))
 
 
-def check_mask(layer: Layer, input_shape: Shape) -> None:
+def check_mask(layer: LayerWithNoise, input_shape: Shape) -> None:
     """Raise ValueError if the layer's mask was drawn for an input of another shape."""
     drawn, needed = layer.noise.mask.shape, layer.noise_shapes(input_shape)["mask"]
     if drawn != needed:

@@ -9,32 +9,26 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.errors import LayerError
-from nn_manual.layers.base import Layer
+from nn_manual.layers.base import Layer, defines
+from nn_manual.layers.composite import Composite, descendants, has_buffers
+from nn_manual.layers.with_buffers import LayerWithBuffers
+from nn_manual.layers.with_noise import LayerWithNoise
 
 
 def check_layers(*layers: Layer) -> None:
     """Raise LayerError where these layers, or those they are made of, break the contract: a method that returns no
-    shapes or no names; `noise_shapes` without `draw_noise`; a composite with parameters or buffers beside those of its
-    children; a layer without an `infer` of its own whose forward is for training only.
+    shapes or no names; a composite with parameters or buffers beside those of its children, or one that doesn't move
+    theirs; a layer without an `infer` of its own whose forward is for training only.
     """
     for layer in layers:
         check_layers(*layer.children().values())  # first: a composite's shapes are put together from theirs
         checked_shapes(layer, "parameter_shapes", layer.parameter_shapes())
-        checked_shapes(layer, "buffer_shapes", layer.buffer_shapes())
-        names: Any = layer.counter_names()
-        if not (isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)):
-            raise LayerError(_returned(layer, "counter_names", "a tuple of names such as ('num_steps',)", names))
+        if isinstance(layer, LayerWithBuffers):
+            _check_buffers(layer)
         if layer.children():
-            _check_own(layer)
-        if takes_noise(layer) and type(layer).draw_noise is Layer.draw_noise:
-            raise LayerError(f"{type(layer).__name__} has noise_shapes: it must define draw_noise(generator)")
+            _check_composite(layer)
         if type(layer).infer is Layer.infer:
             _check_evaluation(layer)
-
-
-def takes_noise(layer: Layer) -> bool:
-    """Whether the layer, without its children, takes random numbers."""
-    return type(layer).noise_shapes is not Layer.noise_shapes
 
 
 def checked_shapes(layer: Layer, method: str, shapes: Any) -> dict[str, Shape]:
@@ -53,8 +47,10 @@ def checked_shapes(layer: Layer, method: str, shapes: Any) -> dict[str, Shape]:
 
 def checked_input_shapes(layer: Layer, input_shape: Shape) -> dict[str, Shape]:
     """The shape of each child's input, as the composite states it. Raises LayerError for anything else."""
-    shapes = checked_shapes(layer, "input_shapes", layer.input_shapes(input_shape))
     children = layer.children()
+    if not isinstance(layer, Composite):
+        return dict.fromkeys(children, input_shape)
+    shapes = checked_shapes(layer, "input_shapes", layer.input_shapes(input_shape))
     if shapes.keys() != children.keys():
         raise LayerError(_returned(layer, "input_shapes", f"a shape for each of {', '.join(children)}", shapes))
     return shapes
@@ -81,25 +77,37 @@ def checked_output(layer: Layer, output: Any) -> Array:
 def _check_evaluation(layer: Layer) -> None:
     """Raise LayerError where evaluation would run a forward that is for training only: its own or a child's."""
     name = type(layer).__name__
-    if takes_noise(layer):
+    if isinstance(layer, LayerWithNoise):
         raise LayerError(
             f"{name} has noise_shapes: it must define infer(input), or evaluation would take the random numbers of the "
             "last training step"
         )
-    for key, inner in layer.descendants():
-        if takes_noise(inner) or not (inner.children() or type(inner).infer is Layer.infer):
+    for key, inner in descendants(layer):
+        if isinstance(inner, LayerWithNoise) or not (inner.children() or type(inner).infer is Layer.infer):
             raise LayerError(
                 f"{name} is made of layers of which {key} ({type(inner).__name__}) evaluates otherwise than it trains: "
                 "it must define infer(input), which runs theirs"
             )
 
 
-def _check_own(composite: Layer) -> None:
-    kinds = {"parameter_shapes": "parameters", "buffer_shapes": "buffers", "counter_names": "buffers"}
-    for method, kind in kinds.items():
-        if getattr(composite, method)() != getattr(Layer, method)(composite):
-            name = type(composite).__name__
+def _check_buffers(layer: LayerWithBuffers) -> None:
+    checked_shapes(layer, "buffer_shapes", layer.buffer_shapes())
+    names: Any = layer.counter_names()
+    if not (isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)):
+        raise LayerError(_returned(layer, "counter_names", "a tuple of names such as ('num_steps',)", names))
+
+
+def _check_composite(layer: Layer) -> None:
+    name = type(layer).__name__
+    own = {"parameters": layer.parameter_shapes() != Layer.parameter_shapes(layer)}
+    own["buffers"] = isinstance(layer, LayerWithBuffers) and bool(layer.buffer_shapes() or layer.counter_names())
+    for kind, has_own in own.items():
+        if has_own:
             raise LayerError(f"{name} is made of layers and has {kind} of its own: give them a layer of their own")
+    if has_buffers(layer) and not defines(layer, "update_buffers"):
+        raise LayerError(
+            f"{name} is made of layers with buffers: it must define update_buffers(saved), which calls theirs"
+        )
 
 
 def _returned(layer: Layer, method: str, wanted: str, returned: object) -> str:

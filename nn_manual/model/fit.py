@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from nn_manual.arrays import Array, Shape
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers.base import Layer
+from nn_manual.layers.composite import descendants
 from nn_manual.model import Sequential
 
 
@@ -36,7 +37,7 @@ def first_misfit(model: Sequential, input: Array) -> LayerMisfit | None:
     """
     try:
         model = copy.deepcopy(model)
-        for name, layer in model.descendants():
+        for name, layer in descendants(model):
             if not isinstance(layer, Sequential):
                 vars(layer)["forward"] = partial(_asked, name, layer, layer.forward)
         model.forward(input)

@@ -18,6 +18,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, size_of
 from nn_manual.layers.base import Layer
+from nn_manual.layers.composite import descendants
 from nn_manual.layers.containers import Residual
 
 #: torch.nn.init.calculate_gain: keeps the variance of activations through the nonlinearity.
@@ -183,7 +184,7 @@ def draw_parameters(
     what the layer's `initialize` names, and the layer's default fills the rest. Parameters in `shared` stay as an
     earlier layer has filled them.
     """
-    layers = {name: layer for name, layer in model.descendants() if not layer.children()}
+    layers = {name: layer for name, layer in descendants(model) if not layer.children()}
     scales = _residual_scales(model, layers, initializer) if initializer is not None else {}
     for name, layer in layers.items():
         filled = {
@@ -202,7 +203,7 @@ def _residual_scales(model: Layer, layers: Mapping[str, Layer], initializer: Ini
     weights: list[str] = []
     for name, layer in layers.items():
         layer.initialize(lambda key, name=name: weights.append(f"{name}.{key}"))  # type: ignore[misc]
-    residuals = [name for name, layer in model.descendants() if isinstance(layer, Residual)]
+    residuals = [name for name, layer in descendants(model) if isinstance(layer, Residual)]
     inside = ([weight for weight in weights if weight.startswith(f"{name}.")] for name in residuals)
     return {own[-1]: initializer.residual_scale(len(residuals)) for own in inside if own}
 

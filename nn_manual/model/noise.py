@@ -11,7 +11,9 @@ import numpy as np
 from nn_manual.arrays import Shape
 from nn_manual.errors import LayerError
 from nn_manual.layers.base import Layer
-from nn_manual.model.contract import checked_input_shapes, checked_shapes, takes_noise
+from nn_manual.layers.composite import Composite, descendants
+from nn_manual.layers.with_noise import LayerWithNoise
+from nn_manual.model.contract import checked_input_shapes, checked_shapes
 from nn_manual.streams import RowGenerator
 
 
@@ -21,8 +23,8 @@ class Noise:
 
     def __init__(self, model: Layer) -> None:
         #: Whether there is such a layer.
-        self.is_needed = any(takes_noise(layer) for _, layer in model.descendants())
-        self._inputs: dict[Shape, list[tuple[Layer, Shape]]] = {}
+        self.is_needed = any(isinstance(layer, LayerWithNoise) for _, layer in descendants(model))
+        self._inputs: dict[Shape, list[tuple[LayerWithNoise, Shape]]] = {}
         self._bound: tuple[Any, ...] = ()
 
     def bind(
@@ -45,17 +47,17 @@ class Noise:
         self._bound = wanted
 
 
-def _inputs(layer: Layer, input_shape: Shape) -> Iterator[tuple[Layer, Shape]]:
+def _inputs(layer: Layer, input_shape: Shape) -> Iterator[tuple[LayerWithNoise, Shape]]:
     """The layers that take noise, each with the shape of its input."""
-    if takes_noise(layer):
+    if isinstance(layer, LayerWithNoise):
         yield layer, input_shape
     children = layer.children()
-    if any(takes_noise(inner) for _, inner in layer.descendants()):
+    if any(isinstance(inner, LayerWithNoise) for _, inner in descendants(layer)):
         for name, shape in checked_input_shapes(layer, input_shape).items():
             try:
                 yield from _inputs(children[name], shape)
             except ValueError as misfit:
-                if type(layer).input_shapes is not Layer.input_shapes:
+                if isinstance(layer, Composite) and type(layer).input_shapes is not Composite.input_shapes:
                     raise
                 raise LayerError(
                     f"{type(layer).__name__} has no input_shapes(input_shape), so {name} counts as getting its input's "

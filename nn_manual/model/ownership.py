@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
 from nn_manual.layers.base import Layer
+from nn_manual.layers.composite import descendants
 
 #: The model that each layer is in, by the layer's id. A model that nobody holds any more sets its layers free. As long
 #: as it lives, it keeps them alive, so no other object can have the id.
@@ -14,7 +15,7 @@ _OWNERS: WeakValueDictionary[int, Layer] = WeakValueDictionary()
 
 def own(model: Layer) -> None:
     """Make a model the owner of its layers. Layers of a model that stands inside this one belong to the inner model."""
-    for _, layer in model.descendants():
+    for _, layer in descendants(model):
         _OWNERS.setdefault(id(layer), model)
 
 
@@ -30,13 +31,13 @@ def check_places(model: Layer) -> None:
     holds.
     """
     places: dict[int, str] = {}
-    for name, layer in model.descendants():
+    for name, layer in descendants(model):
         first = places.setdefault(id(layer), name)
         if first != name:
             raise ValueError(
                 f"layer {name} is the same object as layer {first}: their gradients would overwrite each other"
             )
-    for name, layer in model.descendants():
+    for name, layer in descendants(model):
         owner = _OWNERS.get(id(layer))
         if owner is not None and id(owner) not in places:
             raise ValueError(

@@ -15,7 +15,16 @@ import numpy.typing as npt
 
 from nn_manual.arrays import DTYPES, Array, Shape, carve, flat, size_of
 from nn_manual.layers.base import Layer
-from nn_manual.layers.containers import shapes_of_chain
+from nn_manual.layers.composite import (
+    Composite,
+    buffer_names,
+    buffer_shapes,
+    counter_names,
+    descendants,
+    has_buffers,
+    shapes_of_chain,
+)
+from nn_manual.model import memory
 from nn_manual.model.contract import check_layers, checked_output
 from nn_manual.model.initializers import Initializer, draw_parameters
 from nn_manual.model.noise import Noise
@@ -24,7 +33,7 @@ from nn_manual.model.state_dict import check_state_dict
 from nn_manual.model.ties import Ties
 
 
-class Sequential(Layer):
+class Sequential(Composite):
     """Layers applied one after the other: output = layers[-1](... layers[1](layers[0](input))).
 
         forward:   for layer in layers:            input, saved = layer.forward(input)
@@ -65,9 +74,9 @@ class Sequential(Layer):
         self.ties = Ties(super().parameter_shapes(), tied)
         self.dtype = _dtype(dtype)
         self.bind(np.zeros(self.num_parameters, self.dtype), np.zeros(self.num_parameters, self.dtype))
-        num_values = sum(map(size_of, self.buffer_shapes().values()))
-        self.bind_buffers(np.zeros(num_values, self.dtype), np.zeros(len(self.counter_names()), np.int64))
-        self.reset_buffers()
+        num_values = sum(map(size_of, buffer_shapes(self).values()))
+        self.bind_buffers(np.zeros(num_values, self.dtype), np.zeros(len(counter_names(self)), np.int64))
+        memory.reset_buffers(self)
         self.initializer = initializer
         self.reset_parameters(np.random.default_rng(seed))
         own(self)  # last: one that could not be made owns nothing
@@ -85,25 +94,26 @@ class Sequential(Layer):
         check_types(layers)
         self.layers, self.ties = layers, Ties({}, ())
         check_places(self)
-        for name, layer in self.descendants():
+        for name, layer in descendants(self):
             if isinstance(layer, Sequential) and layer.ties.names:
                 raise ValueError(f"layer {name} has tied parameters: only the outermost Sequential can have them")
         check_layers(*layers)
         #: The first layer that has parameters.
         self._first = next((i for i, layer in enumerate(layers) if layer.num_parameters), len(layers))
-        self._with_buffers = [
-            i for i, layer in enumerate(layers) if layer.buffer_shapes() or layer.counter_names()
-        ]
+        self._with_buffers = [i for i, layer in enumerate(layers) if has_buffers(layer)]
         self.domain = layers[0].domain if layers else "real"  # what enters the model enters its first layer
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy or a pickled model: its layers' arrays, which were copied one by one, become views again."""
         vars(self).update(state)
         if "param" in state:
-            bind = self.bind if self._noise is not None else super().bind
-            bind(*(flat(vars(views)).astype(self.dtype, copy=False) for views in (self.param, self.grad)))
+            param, grad = (flat(vars(views)).astype(self.dtype, copy=False) for views in (self.param, self.grad))
+            if self._noise is not None:
+                self.bind(param, grad)
+            else:  # it stands in another one, which has bound it
+                memory.bind(self, param, grad)
             buffers = vars(self.buffer)
-            counts = {name: buffers[name] for name in self.counter_names()}
+            counts = {name: buffers[name] for name in counter_names(self)}
             values = {name: buffer for name, buffer in buffers.items() if name not in counts}
             self.bind_buffers(flat(values).astype(self.dtype, copy=False), flat(counts).astype(np.int64, copy=False))
         own(self)
@@ -247,13 +257,17 @@ class Sequential(Layer):
         """
         shapes = self.parameter_shapes()
         params, grads = (vars(carve(vector, shapes)) for vector in (param, grad))
-        self.take_views(*self.ties.views(params, grads, use_grads))
+        memory.give_parameters(self, *self.ties.views(params, grads, use_grads))
         self.param, self.grad = SimpleNamespace(**params), SimpleNamespace(**grads)
         self.param_arena, self.grad_arena, self.dtype = param, grad, param.dtype
         self._noise = Noise(self)
-        for name, layer in self.descendants():
+        for name, layer in descendants(self):
             if isinstance(layer, Sequential):
                 layer._stand_inside(self, f"{name}.")
+
+    def bind_buffers(self, buffer: Array, counters: Array) -> None:
+        """Take a flat vector of the model's dtype and one of int64, and give each layer its views of them."""
+        memory.bind_buffers(self, buffer, counters)
 
     def _stand_inside(self, outer: Sequential, prefix: str) -> None:
         """Leave memory and random numbers to the outermost Sequential, and view this one's part of its two vectors.
@@ -272,7 +286,7 @@ class Sequential(Layer):
 
     def named_layers(self) -> Iterator[tuple[str, Layer]]:
         """The layers that are made of no others, by torch's names: "0", "1.0", "1.1"."""
-        return ((name, layer) for name, layer in self.descendants() if not layer.children())
+        return ((name, layer) for name, layer in descendants(self) if not layer.children())
 
     def uses(self) -> dict[str, Array]:
         """Each parameter as each layer sees it: by torch's names, a shared one under each of its own."""
@@ -287,7 +301,7 @@ class Sequential(Layer):
         names = [
             f"{layer_name}.{name}"
             for layer_name, layer in self.named_layers()
-            for name in (*layer.parameter_shapes(), *layer.buffer_shapes(), *layer.counter_names())
+            for name in (*layer.parameter_shapes(), *buffer_names(layer))
         ]
         return {name: own[name] for name in names if aliases or name not in self.ties.first_of}
 

@@ -13,6 +13,7 @@ from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data import Split, batches
 from nn_manual.data.reading import machine_memory
 from nn_manual.errors import ConfigError, NotFiniteError
+from nn_manual.layers.composite import descendants
 from nn_manual.model import Sequential
 from nn_manual.model.fit import first_misfit
 from nn_manual.optim import ReduceLROnPlateau
@@ -65,7 +66,7 @@ def _check_composites(config: RunConfig, split: Split, model: Sequential) -> Non
     paths = config.named_layers()
     if all(takes_layers(type(layer)) for layer in paths.values() if layer.children()):
         return
-    names = [name for name, layer in model.descendants() if not isinstance(layer, Sequential)]
+    names = [name for name, layer in descendants(model) if not isinstance(layer, Sequential)]
     num_examples = len(split.train.input)
     last = ", in the last batch of an epoch"
     for size, when in ((min(config.batch_size, num_examples), ""), (num_examples % config.batch_size, last)):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -177,7 +178,7 @@ class _ObservedStep(TracedStep):
     def tracer(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> Tracer:
         """An _Observer that watches the layers and the loss."""
         self.observer = _Observer(owners, keeps_sums=keeps_sums)
-        for _, layer in self.model.descendants():
+        for _, layer in descendants(self.model):
             if not isinstance(layer, Sequential):
                 self.observer.watch(owners[id(layer)], layer, LAYER_METHODS)
         self.observer.watch("loss", self.loss, ("forward", "backward"))

@@ -13,6 +13,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer
+from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -129,8 +130,8 @@ class TracedStep:
     @contextmanager
     def _watched_by(self, tracer: Tracer) -> Iterator[None]:
         """In this context the tracer sees what `forward` and `backward` of the layers return."""
-        before = [(vars(layer), dict(vars(layer))) for _, layer in self.model.descendants()]
-        for _, layer in self.model.descendants():
+        before = [(vars(layer), dict(vars(layer))) for _, layer in descendants(self.model)]
+        for _, layer in descendants(self.model):
             vars(layer).update({name: tracer.watched(layer, name) for name in ("forward", "backward")})
         try:
             yield
@@ -165,7 +166,7 @@ class TracedStep:
 
     def state(self) -> dict[str, bytes]:
         """The state of layers, loss and optimizers, without the step's arrays, by name."""
-        parts = {**dict(self.model.descendants()), "loss": self.loss}
+        parts = {**dict(descendants(self.model)), "loss": self.loss}
         parts |= {f"optimizer {i}": member for i, member in enumerate(self.optimizer.members) if i}
         return {
             f"{label} ({type(part).__name__}).{name}": fingerprint(value)
@@ -177,7 +178,7 @@ class TracedStep:
         labels: dict[int, str] = {id(self.loss): "loss", id(self.optimizer): "optimizer"}
         labels |= {id(self.model): "model", id(self.model.ties): "model"}
         labels |= {id(member): "optimizer" for member in self.optimizer.members}
-        return labels | {id(layer): f"{name} ({type(layer).__name__})" for name, layer in self.model.descendants()}
+        return labels | {id(layer): f"{name} ({type(layer).__name__})" for name, layer in descendants(self.model)}
 
     def _bind_model(self, arrays: Mapping[str, Array]) -> None:
         """Let the copy of the model work on these arrays."""
@@ -185,7 +186,7 @@ class TracedStep:
         uses = {name: arrays[f"{name}.grad of this use"] for name in model.ties.use_grads}
         model.bind(arrays["param"], arrays["grad"], uses)
         model.bind_buffers(arrays["buffer"], arrays["counters"])
-        for name, layer in ("", model), *model.descendants():
+        for name, layer in ("", model), *descendants(model):
             _bind_noise(layer, name, arrays)
             if isinstance(layer, Sequential):
                 layer.leave_input_as_it_is()

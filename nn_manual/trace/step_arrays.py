@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.layers.composite import counter_names, descendants
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 
@@ -23,7 +24,7 @@ def given(
     arrays = {"param": model.param_arena, "grad": model.grad_arena, "input": input, "target": target}
     arrays |= {"buffer": buffer, "counters": counters}
     arrays |= {f"{name}.grad of this use": grad for name, grad in model.ties.use_grads.items()}
-    for name, layer in model.descendants():
+    for name, layer in descendants(model):
         if hasattr(layer, "noise"):
             arrays |= {f"{name}.noise.{key}": noise for key, noise in vars(layer.noise).items()}
     return arrays | (given_to_update(optimizer) if with_update else {})
@@ -41,7 +42,7 @@ def given_to_update(optimizer: Optimizer) -> dict[str, Array]:
 def flat_buffers(model: Sequential) -> tuple[Array, Array]:
     """A model's buffers as two vectors: those in its dtype, and the counters."""
     buffers = vars(model.buffer)
-    counts = {name: buffers[name] for name in model.counter_names()}
+    counts = {name: buffers[name] for name in counter_names(model)}
     values = {name: buffer for name, buffer in buffers.items() if name not in counts}
     return _flat(values, model.dtype), _flat(counts, np.dtype(np.int64))
 

@@ -13,6 +13,7 @@ import numpy as np
 from nn_manual.arrays import Array, carve, first_not_finite
 from nn_manual.errors import NotFiniteError, raise_if_nobodys_fault
 from nn_manual.layers import Layer
+from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -78,7 +79,7 @@ def not_finite_output(model: Sequential, input: Array) -> str | None:
     """
     try:
         model = copy.deepcopy(model)
-        for name, layer in model.descendants():
+        for name, layer in descendants(model):
             vars(layer)["forward"] = partial(_watched, name, layer, layer.forward)
         model.forward(input)
     except _Found as found:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from nn_manual.arrays import Shape
 from nn_manual.data import Examples
+from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -94,7 +95,7 @@ def _script_of(
     model: Sequential, loss: Loss, optimizer: Optimizer, batch: Batch, max_norm: float | None
 ) -> Script:
     observed = observe_step(model, loss, optimizer, *batch, max_norm)
-    layers = [layer for _, layer in model.descendants()]
+    layers = [layer for _, layer in descendants(model)]
     reserved = [name for layer in layers for name, value in vars(layer).items() if isinstance(value, float)]
     settings = NamedSettings(reserved)
     given = given_to(observed, model, optimizer, settings)

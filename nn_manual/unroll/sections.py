@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nn_manual.layers.base import Layer
+from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.messages import one_line
 from nn_manual.model import Sequential
@@ -44,7 +45,7 @@ class Subject(NamedTuple):
     @property
     def layers(self) -> dict[str, Layer]:
         """All layers by name."""
-        return dict(self.model.descendants())
+        return dict(descendants(self.model))
 
 
 def body(script: Script, subject: Subject) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Shape
+from nn_manual.layers.composite import counter_names
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.observed import Observed
@@ -43,7 +44,7 @@ def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settin
         given.before.append([(name, text) for name, text in own.before if said.get(name) != text])
         said.update(own.before)
     shapes, buffers = dict(model.parameter_shapes()), vars(model.buffer)
-    counts = set(model.counter_names())
+    counts = set(counter_names(model))
     for number, storage in enumerate(observed.trace.storages):
         name, form = storage.name, observed.forms[number]
         if not name:

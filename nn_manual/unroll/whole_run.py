@@ -12,8 +12,9 @@ from nn_manual.config import RunConfig
 from nn_manual.data import Examples, num_batches
 from nn_manual.errors import ConfigError
 from nn_manual.layers import CausalSelfAttention, Dropout, Layer
+from nn_manual.layers.composite import descendants
+from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.model import Sequential
-from nn_manual.model.contract import takes_noise
 from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.streams import Stream
 from nn_manual.trace.step_arrays import flat_buffers
@@ -38,7 +39,7 @@ def check_run(config: RunConfig, script: Script, model: Sequential) -> None:
     """Raise ConfigError for a run that a script can't make by itself."""
     if isinstance(config.lr_scheduler, ReduceLROnPlateau):
         raise ConfigError("--run: ReduceLROnPlateau watches the validation loss, which the script doesn't compute")
-    layers = dict(model.descendants())
+    layers = dict(descendants(model))
     for name in script.given.arguments:
         if name.layer and type(layers[name.layer]) not in MASKED:
             layer = f"{name.layer} ({type(layers[name.layer]).__name__})"
@@ -47,8 +48,8 @@ def check_run(config: RunConfig, script: Script, model: Sequential) -> None:
 
 def _masks(config: RunConfig, script: Script, model: Sequential, rows: str) -> Iterator[str]:
     """The lines that draw the masks of a step."""
-    layers = dict(model.descendants())
-    drawing = [name for name, layer in layers.items() if takes_noise(layer)]
+    layers = dict(descendants(model))
+    drawing = [name for name, layer in layers.items() if isinstance(layer, LayerWithNoise)]
     for name, view in script.given.arguments.items():
         if name.layer:
             layer = layers[name.layer]

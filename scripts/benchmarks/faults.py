@@ -16,6 +16,7 @@ from nn_manual.arrays import Array, carve
 from nn_manual.config import RunConfig
 from nn_manual.data import Split
 from nn_manual.layers import Layer
+from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -88,7 +89,7 @@ def make(fault: Fault, model: Sequential, loss: Loss, stack: ExitStack) -> None:
         return fault.change(right, model.num_steps)
 
     name, _, tensor = fault.tensor.rpartition(".")
-    layers = dict(model.descendants())
+    layers = dict(descendants(model))
     if fault.tensor == "clipped gradient":
         stack.enter_context(_clipping(change))
     elif fault.tensor == "loss":

@@ -12,6 +12,7 @@ from comparing import DIFFERENCE_TOLERANCE, TOLERANCES, assert_equal, central_di
 
 from nn_manual import Layer, Linear, ReLU, Residual, Sequential, Tanh
 from nn_manual.arrays import Array
+from nn_manual.layers.composite import descendants
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
 
@@ -35,7 +36,7 @@ def test_children_have_torchs_names() -> None:
     value, first, second = Linear(3, 3), Tanh(), Residual(Linear(3, 3), ReLU())
     gate = Gate(value, [first, second])
     assert gate.children() == {"value": value, "gates.0": first, "gates.1": second}
-    assert [name for name, _ in gate.descendants()] == ["value", "gates.0", "gates.1", "gates.1.0", "gates.1.1"]
+    assert [name for name, _ in descendants(gate)] == ["value", "gates.0", "gates.1", "gates.1.0", "gates.1.1"]
     assert list(gate.parameter_shapes()) == ["value.weight", "value.bias", "gates.1.0.weight", "gates.1.0.bias"]
     assert gate.num_parameters == 24
     assert Linear(3, 3).children() == {}

@@ -48,7 +48,7 @@ def torch_results(layer: Layer, input: Array, grad_output: Array) -> tuple[Array
         output = torch.func.functional_call(getattr(torch.nn, type(layer).__name__)(**options), parameters, leaf)
         output = output[0] if isinstance(layer, LSTM) else output  # without the last state
     else:
-        output = layer.reference(leaf, **parameters)  # type: ignore[attr-defined]  # a layer that torch doesn't have
+        output = layer.reference(leaf, **parameters)  # a layer that torch doesn't have
     output.backward(torch.from_numpy(grad_output.copy()))
     gradients = {f"grad_{name}": np.asarray(parameter.grad) for name, parameter in parameters.items()}
     assert leaf.grad is not None

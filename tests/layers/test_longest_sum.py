@@ -24,6 +24,7 @@ from nn_manual.layers import (
     MaxPool2d,
     Softmax,
 )
+from nn_manual.model.memory import give_parameters
 from nn_manual.registry import components
 
 #: Layer, shape of its input, and the longest of its sums, with where that is.
@@ -94,7 +95,7 @@ DRAWN: list[tuple[Layer, Shape]] = [
 def test_the_longest_sum_that_is_computed(layer: Layer, shape: Shape) -> None:
     Sequential(layer)
     counted = {name: array.view(Counted) for name, array in vars(layer.param).items()}
-    layer.take_views(counted, {name: array.view(Counted) for name, array in vars(layer.grad).items()})
+    give_parameters(layer, counted, {name: array.view(Counted) for name, array in vars(layer.grad).items()})
     Counted.longest = 0
     output, saved = layer.forward(np.ones(shape, np.float32).view(Counted))
     layer.backward(saved, np.ones(output.shape, np.float32).view(Counted))

@@ -21,20 +21,33 @@ from nn_manual import (
     Trainer,
     check_gradients,
 )
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape
 from nn_manual.data import Examples
 from nn_manual.errors import LayerError
+from nn_manual.layers import Composite, LayerWithBuffers, LayerWithNoise
 
 
-@dataclass(eq=False)
-class Own(Layer):
-    """output = input, and whatever `says` has as methods' results."""
+class Saying:
+    """`says` has the results of methods."""
 
     says: dict[str, Any]
 
     def __getattribute__(self, name: str) -> Any:
         said = object.__getattribute__(self, "__dict__").get("says", {})
         return (lambda *_: said[name]) if name in said else object.__getattribute__(self, name)
+
+
+@dataclass(eq=False)
+class Own(Saying, LayerWithBuffers, LayerWithNoise):
+    """output = input, and whatever `says` has as methods' results."""
+
+    says: dict[str, Any]
+
+    def buffer_shapes(self) -> dict[str, Shape]:
+        return {}
+
+    def update_buffers(self, saved: Any) -> None:
+        """There is nothing to move."""
 
     def noise_shapes(self, input_shape: Any) -> Any:  # noqa: ARG002 - as every layer's
         return {}
@@ -56,7 +69,7 @@ class Own(Layer):
 
 
 @dataclass(eq=False)
-class Around(Own):
+class Around(Saying, Composite):
     """One layer, run as it is."""
 
     says: dict[str, Any]
@@ -71,8 +84,19 @@ class Around(Own):
     def backward(self, saved: Any, grad_output: Array) -> Array:
         return self.inner.backward(saved, grad_output)
 
-    def reference(self, input: Any, inner: Any) -> Any:  # type: ignore[override]  # as a composite's
+    def update_buffers(self, saved: Any) -> None:
+        self.inner.update_buffers(saved)
+
+    def reference(self, input: Any, inner: Any) -> Any:
         return inner(input)
+
+
+@dataclass(eq=False)
+class AroundWithBuffers(Around, LayerWithBuffers):
+    """The same, with buffers of its own."""
+
+    def buffer_shapes(self) -> dict[str, Shape]:
+        return {}
 
 
 INPUT = np.random.default_rng(0).standard_normal((5, 4))
@@ -96,24 +120,30 @@ def test_counter_names_that_are_none(names: Any) -> None:
 
 @pytest.mark.parametrize("inner", [Linear(4, 4), BatchNorm1d(4)])
 @pytest.mark.parametrize(
-    ("says", "kind"),
+    ("owner", "says", "kind"),
     [
-        ({"parameter_shapes": {"scale": (1,)}}, "parameters"),
-        ({"buffer_shapes": {"scale": (4,)}}, "buffers"),
-        ({"counter_names": ("count",)}, "buffers"),
+        (Around, {"parameter_shapes": {"scale": (1,)}}, "parameters"),
+        (AroundWithBuffers, {"buffer_shapes": {"scale": (4,)}}, "buffers"),
+        (AroundWithBuffers, {"counter_names": ("count",)}, "buffers"),
     ],
 )
-def test_a_composite_has_nothing_of_its_own(inner: Layer, says: dict[str, Any], kind: str) -> None:
-    with pytest.raises(LayerError, match=rf"^Around is made of layers and has {kind} of its own: give them a layer of"):
-        Sequential(Tanh(), Around({}, Around(says, inner)))
+def test_a_composite_has_nothing_of_its_own(
+    inner: Layer, owner: type[Around], says: dict[str, Any], kind: str
+) -> None:
+    words = rf"^{owner.__name__} is made of layers and has {kind} of its own: give them a layer of"
+    with pytest.raises(LayerError, match=words):
+        Sequential(Tanh(), Around({}, owner(says, inner)))
 
 
-def test_random_numbers_that_nothing_draws() -> None:
-    class Silent(Own):
-        draw_noise = Layer.draw_noise
+def test_a_composite_moves_the_buffers_inside() -> None:
+    @dataclass(eq=False)
+    class Still(Around):
+        update_buffers = Layer.update_buffers
 
-    with pytest.raises(LayerError, match=r"^Silent has noise_shapes: it must define draw_noise\(generator\)$"):
-        Sequential(Silent({}))
+    Sequential(Still({}, Linear(4, 4)))
+    words = r"^Still is made of layers with buffers: it must define update_buffers\(saved\), which calls theirs$"
+    with pytest.raises(LayerError, match=words):
+        Sequential(Tanh(), Around({}, Still({}, Sequential(Linear(4, 4), BatchNorm1d(4)))))
 
 
 @pytest.mark.parametrize(
@@ -189,15 +219,12 @@ class Noisy(Own):
 
     infer = Layer.infer
 
-    def noise_shapes(self, input_shape: Any) -> Any:
-        return {"mask": input_shape}
-
 
 @dataclass(eq=False)
 class Passing(Around):
     """Doesn't say how it evaluates."""
 
-    infer, noise_shapes = Layer.infer, Layer.noise_shapes
+    infer = Layer.infer
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from composites import Gate, StochasticDepth
 
 from nn_manual import BatchNorm1d, Dropout, Embedding, Layer, Linear, Sequential, Tanh
 from nn_manual.arrays import Array
+from nn_manual.layers.composite import descendants
 from nn_manual.model.fit import LayerMisfit, first_misfit
 
 
@@ -38,7 +39,7 @@ def test_the_first_misfit(layer: Layer, batch_size: int, misfit: tuple[Any, ...]
     before = model.param_arena.copy()
     found = first_misfit(model, np.ones((batch_size, 3), np.float32))
     assert found == (misfit and LayerMisfit(*misfit))
-    assert not any("forward" in vars(inner) for _, inner in model.descendants())
+    assert not any("forward" in vars(inner) for _, inner in descendants(model))
     np.testing.assert_array_equal(model.param_arena, before)
 
 

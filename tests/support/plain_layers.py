@@ -10,7 +10,8 @@ from comparing import freeze, frozen
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.input_kinds import draw
-from nn_manual.layers import Layer
+from nn_manual.layers import Layer, LayerWithBuffers, LayerWithNoise
+from nn_manual.model.memory import bind
 from nn_manual.registry import components, examples
 
 
@@ -18,8 +19,8 @@ def is_plain(layer: Layer) -> bool:
     """Whether it is a function of numbers and parameters alone. What is made of layers, draws, keeps something, or
     looks something up has tests of its own.
     """
-    draws = type(layer).noise_shapes is not Layer.noise_shapes
-    return not (layer.children() or draws or layer.buffer_shapes() or isinstance(layer.domain, range))
+    is_special = isinstance(layer, LayerWithBuffers | LayerWithNoise) or isinstance(layer.domain, range)
+    return not (layer.children() or is_special)
 
 
 CLASSES = [owner for owner in components(Layer).values() if all(is_plain(layer) for layer, _ in owner.examples())]
@@ -31,7 +32,7 @@ each_layer = pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=repr)
 def bound(layer: Layer, dtype: str, kind: str = "random") -> Layer:
     """The layer with parameters of this kind, and gradients that show where nothing is written."""
     param = draw(kind, (layer.num_parameters,), dtype, np.random.default_rng(1))
-    layer.bind(frozen(param), np.full_like(param, np.nan))
+    bind(layer, frozen(param), np.full_like(param, np.nan))
     return layer
 
 

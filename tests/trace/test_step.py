@@ -29,6 +29,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.layers import Layer
+from nn_manual.layers.composite import counter_names
 from nn_manual.losses import Loss
 from nn_manual.trace.comparing import LOST
 from nn_manual.trace.methods import OF_VALUE
@@ -52,7 +53,7 @@ def check_replays(trainer: Trainer, batches: Batches) -> None:
         loss = trainer.train_step(*batch).loss
         assert float(after["loss"]) == loss
         buffers = {name: np.ravel(buffer) for name, buffer in vars(model.buffer).items()}
-        counts = [buffers.pop(name) for name in model.counter_names()]
+        counts = [buffers.pop(name) for name in counter_names(model)]
         expected = {"param": model.param_arena, "grad": model.grad_arena, **optimizer.vectors}
         expected |= {"buffer": np.concatenate([[], *buffers.values()]), "counters": np.concatenate([[], *counts])}
         for name, array in expected.items():

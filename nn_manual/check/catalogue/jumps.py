@@ -7,7 +7,7 @@ import numpy as np
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.input_kinds import inside, spread
 from nn_manual.errors import raise_if_nobodys_fault
-from nn_manual.layers import Layer
+from nn_manual.layers.base import Layer, defines
 
 #: How often an interval of half a unit is halved: down to neighbouring numbers of float64, except near 0.
 NUM_BISECTIONS = 56
@@ -99,10 +99,9 @@ def _followed(layer: Layer, input: Array) -> Array:
 
 def _stated_kinks(layer: Layer, input: Array) -> Array:
     """The values at which the layer's own `kink_distance` is 0, found from `input`."""
-    kink_distance = getattr(layer, "kink_distance", None)
-    if kink_distance is None:
+    if not defines(layer, "kink_distance"):
         return np.empty(0, input.dtype)
-    distance = kink_distance(input)
+    distance = layer.kink_distance(input)
     candidates = np.concatenate([input - distance, input + distance])
-    kinks: Array = candidates[kink_distance(candidates) == 0]
+    kinks: Array = candidates[layer.kink_distance(candidates) == 0]
     return kinks

@@ -8,6 +8,7 @@ from typing import Any
 
 from nn_manual.check.conduct.unchanged import Unchanged, arrays_in
 from nn_manual.layers.base import Layer
+from nn_manual.layers.composite import descendants
 from nn_manual.model import Sequential
 
 _METHODS = ("forward", "backward", "backward_parameters")
@@ -22,7 +23,7 @@ class ChildrenWatched:
         self.kept = Unchanged(name, {})
         self._layers = {
             f"{name}.{key} ({type(inner).__name__})": inner
-            for key, inner in composite.descendants()
+            for key, inner in descendants(composite)
             if not isinstance(inner, Sequential)
         }
         self._running: set[str] = set()

@@ -20,7 +20,7 @@ from nn_manual.check.conduct.unchanged import Unchanged, arrays_in
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
-from nn_manual.layers.base import Layer
+from nn_manual.layers.base import Layer, defines
 
 
 def check_conduct(recording: Recording, plan: Plan, input: Array | None) -> None:
@@ -92,7 +92,7 @@ class _LayerRuns:
         if type(self.copy.layer).backward_parameters is not Layer.backward_parameters:
             self._check_backward_parameters(grads, saved)
         check_infer(self.copy, example.input, other.input)
-        if hasattr(self.copy.layer, "kink_distance"):  # the diagnosis of a wrong gradient relies on it
+        if defines(self.copy.layer, "kink_distance"):  # the diagnosis of a wrong gradient relies on it
             self._check_kink_distance(example.input)
         return output
 

@@ -16,6 +16,8 @@ from nn_manual.check.conduct.unchanged import Unchanged
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.places import place_of_error
 from nn_manual.errors import raise_if_nobodys_fault, words_of
+from nn_manual.layers.composite import descendants
+from nn_manual.model.memory import bind, give_buffers
 
 _NONE = SimpleNamespace()
 _KINDS = ("param", "grad", "buffer", "noise")
@@ -46,8 +48,8 @@ class LayerCopy:
             text = f"{calls.label} can't be copied, which the check needs: {words_of(error)}"
             raise CannotCompare(text) from error
         if calls.item.children:  # its children's views were copied one by one
-            self.layer.bind(*(flat(vars(views)) for views in (self.layer.param, self.layer.grad)))
-            self.layer.take_buffers(vars(self.layer.buffer))
+            bind(self.layer, *(flat(vars(views)) for views in (self.layer.param, self.layer.grad)))
+            give_buffers(self.layer, vars(self.layer.buffer))
         self._owned = self.arrays(*_KINDS)
         self.kept = Unchanged(calls.label, self.arrays("param", "noise"))
         self.buffers = Unchanged(calls.label, self.arrays("buffer"))
@@ -70,7 +72,7 @@ class LayerCopy:
     @contextmanager
     def noise_of_nobody(self) -> Iterator[None]:
         """The context in which `noise` holds NaN: another forward has drawn it, whichever that was."""
-        layers = [self.layer, *(inner for _, inner in self.layer.descendants())]
+        layers = [self.layer, *(inner for _, inner in descendants(self.layer))]
         own = [(inner, inner.noise) for inner in layers if hasattr(inner, "noise")]
         for inner, noise in own:
             nothing = {name: np.full_like(array, np.nan) for name, array in vars(noise).items()}

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from nn_manual.arrays import Array
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.tolerances import EXPLAINED, SUM_OF_PRODUCTS, UNEXPLAINED
+from nn_manual.layers.base import defines
 
 #: At most this many positions, rows or columns are listed: enough to see a pattern in one line.
 LISTED = 4
@@ -30,10 +31,10 @@ def diagnose(ours: Array, reference: Array, index: tuple[int, ...], calls: Layer
     """In words, how a tensor of a step differs, worst at `index`, and how near the input of the layer that made it, if
     it was a layer, is to a kink there.
     """
-    kink_distance = getattr(calls.layer, "kink_distance", None) if calls else None
-    if kink_distance is None or calls is None or calls.input is None or calls.input.shape != ours.shape:
+    knows_kinks = calls is not None and defines(calls.layer, "kink_distance")
+    if not knows_kinks or calls is None or calls.input is None or calls.input.shape != ours.shape:
         return describe_difference(ours, reference, batch_size=batch_size)
-    distance = kink_distance(calls.input)
+    distance = calls.layer.kink_distance(calls.input)
     words = describe_difference(ours, reference, kinks=distance == 0, batch_size=batch_size)
     return f"{words}\n{describe_kinks(distance, index)}"
 

@@ -15,6 +15,7 @@ from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.twin.model import Twin
 from nn_manual.errors import raise_if_nobodys_fault, words_of
+from nn_manual.layers.composite import buffer_shapes, counter_names, descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
@@ -30,7 +31,7 @@ class Again:
     def __init__(self, model: Sequential, loss: Loss, *, input_grad: bool) -> None:
         self.model, self.loss, self.input_grad = model, loss, input_grad
         self._plans: dict[Shape, Plan] = {}
-        self._layers = [layer for _, layer in model.descendants()]
+        self._layers = [layer for _, layer in descendants(model)]
         #: Whether all layers are the package's: only these are known to keep nothing of a step in their attributes.
         self._are_own = all(type(layer).__module__.startswith(f"{PACKAGE}.") for layer in self._layers)
         #: A recording of the copy; and the attributes of the model and its layers when the copy was last used.
@@ -85,8 +86,8 @@ def in_float64(model: Sequential, param: Array, buffers: Mapping[str, Array]) ->
     """A copy of the model in float64, with the parameters `param` and these buffers."""
     double = copy.deepcopy(model)
     double.bind(np.zeros(param.size), np.zeros(param.size))
-    num_values = sum(map(size_of, double.buffer_shapes().values()))
-    double.bind_buffers(np.zeros(num_values), np.zeros(len(double.counter_names()), np.int64))
+    num_values = sum(map(size_of, buffer_shapes(double).values()))
+    double.bind_buffers(np.zeros(num_values), np.zeros(len(counter_names(double)), np.int64))
     _fill(double, param, buffers)
     return double
 

@@ -36,6 +36,7 @@ from nn_manual.check.tolerances import MARGIN
 from nn_manual.check.twin.model import Twin
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers.base import Layer
+from nn_manual.layers.composite import descendants
 
 
 def within_terms(double: Twin, step: Proof, failed: Sequence[Pair], parts: Sequence[SmallPart] = ()) -> frozenset[str]:
@@ -88,7 +89,7 @@ def _own_terms(step: Proof, labels: set[str], truth: Values) -> dict[str, Array]
     ran = [calls for calls in step.recorded.layers if calls.label in labels and calls.grad_output is not None]
     if not ran:
         return terms
-    layers = dict(in_float64(step.recorded.model, step.param, step.recorded.buffers_before).descendants())
+    layers = dict(descendants(in_float64(step.recorded.model, step.param, step.recorded.buffers_before)))
     for calls in ran:
         run = functools.partial(_own_values, calls, layers[calls.item.name])
         try:
@@ -134,4 +135,4 @@ def _take_noise(layer: Layer, other: Layer) -> None:
 
 
 def _inner(layer: Layer) -> list[Layer]:
-    return [inner for _, inner in layer.descendants()]
+    return [inner for _, inner in descendants(layer)]

@@ -95,7 +95,7 @@ class LayerRun(AnchoredRun):
         if module is not None:
             output: torch.Tensor = torch.func.functional_call(module, {**parameters, **buffers}, (node,), noise)
             return output
-        function: Callable[..., Any] = layer.reference  # type: ignore[attr-defined]  # the plan has asked
+        function: Callable[..., Any] = layer.reference
         if not buffers:
             return function(node, **parameters, **noise)  # type: ignore[no-any-return]  # a user's own
         output, moved = function(node, **parameters, **{key: b.clone() for key, b in buffers.items()}, **noise)

@@ -46,7 +46,7 @@ class AnchoredRun(ABC):
         """torch's output of a layer that is made of others: its reference, in which each of them is a function."""
         names = [f"{item.name}.{key}" for key in item.layer.children()]  # in the order of its fields
         children = [functools.partial(self.child, item, name, item.children[name]) for name in names]
-        output: torch.Tensor = item.layer.reference(node, *children, **self.noise(item))  # type: ignore[attr-defined]  # the plan has asked
+        output: torch.Tensor = item.layer.reference(node, *children, **self.noise(item))
         return output
 
     def child(self, item: Item, name: str, chain: Sequence[Item], given: torch.Tensor) -> torch.Tensor:  # noqa: ARG002 - Anchored names it

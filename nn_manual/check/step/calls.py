@@ -13,9 +13,10 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.step.places import place_of_error, place_of_method
 from nn_manual.check.step.tree import Item
 from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
+from nn_manual.layers.composite import has_buffers
+from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.losses import Loss
 from nn_manual.messages import counted
-from nn_manual.model.contract import takes_noise
 
 
 class CallFailed(Exception):  # noqa: N818 - says what happened to whom; its cause says it better
@@ -54,8 +55,8 @@ class LayerCalls:
         self.item, self.label, self.layer, self._begun = item, item.label, item.layer, begun
         self.param_views, self.grad_views, self.grads = params, grads, grads
         self._copy_grads, self._takes_input, self._gives_output = copy_grads, takes_input, gives_output
-        self.has_buffers = bool(item.layer.buffer_shapes() or item.layer.counter_names())
-        self._takes_noise = takes_noise(item.layer)
+        self.has_buffers = has_buffers(item.layer)
+        self._takes_noise = isinstance(item.layer, LayerWithNoise)
         self.clear()
 
     def clear(self) -> None:

@@ -18,8 +18,8 @@ from nn_manual.check.twin.layers import evaluation_function
 from nn_manual.check.twin.model import as_tensor
 from nn_manual.check.twin.modules import CannotStandIn
 from nn_manual.errors import raise_if_nobodys_fault, words_of
-from nn_manual.layers.base import Layer
-from nn_manual.model.contract import takes_noise
+from nn_manual.layers.base import Layer, defines
+from nn_manual.layers.with_noise import LayerWithNoise
 
 
 class Evaluated(NamedTuple):
@@ -75,12 +75,12 @@ def _torchs(item: Item) -> Callable[[torch.Tensor], Any]:
         except CannotStandIn as misfit:
             raise CannotCompare(f"{item.label}: {misfit}") from misfit
     children = [_as_torchs(child.infer) for child in item.layer.children().values()]
-    if hasattr(item.layer, "infer_reference"):
+    if defines(item.layer, "infer_reference"):
         return functools.partial(_run_on, item.layer.infer_reference, children)
-    if takes_noise(item.layer):
+    if isinstance(item.layer, LayerWithNoise):
         words = "it draws random numbers: infer_reference(self, input, *children) says what evaluation computes"
         raise CannotCompare(f"{item.label}: {words}")
-    return functools.partial(_run_on, item.layer.reference, children)  # type: ignore[attr-defined]  # the plan has asked
+    return functools.partial(_run_on, item.layer.reference, children)
 
 
 def _run_on(reference: Callable[..., Any], children: list[Callable[..., Any]], input: torch.Tensor) -> Any:

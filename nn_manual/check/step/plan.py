@@ -16,6 +16,7 @@ from nn_manual.check.step.tree import Item, in_order, walk
 from nn_manual.check.twin.layers import Counterpart, Source, counterpart_of
 from nn_manual.check.twin.modules import CannotStandIn
 from nn_manual.layers.base import Layer
+from nn_manual.layers.composite import counter_names
 from nn_manual.model import Sequential
 from nn_manual.model.contract import checked_length
 from nn_manual.optim import Optimizer
@@ -117,7 +118,7 @@ class Plan:
                 yield from self._forward_of(children)
             yield self._output_of(item)
             for name in item.own_buffers:
-                counts = name in item.layer.counter_names()
+                counts = name in counter_names(item.layer)
                 tolerance = tolerances.COUNTER[self.dtype.name] if counts else self._tolerances[item.name]
                 yield Quantity(f"{item.name}.{name}", item.label, tolerance)
 

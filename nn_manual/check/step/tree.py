@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from nn_manual.layers.base import Layer
+from nn_manual.layers.composite import buffer_names
 from nn_manual.model import Sequential
 
 
@@ -35,7 +36,7 @@ class Item:
     @property
     def own_buffers(self) -> tuple[str, ...]:
         """The names of the buffers in the layer, without its children's."""
-        return () if self.children else (*self.layer.buffer_shapes(), *self.layer.counter_names())
+        return () if self.children else buffer_names(self.layer)
 
 
 def chain_of(layer: Layer, name: str = "") -> list[Item]:

@@ -19,7 +19,9 @@ from nn_manual.arrays import Array
 from nn_manual.check.twin.by_differences import ByDifferences
 from nn_manual.check.twin.modules import ADAPTED, CannotStandIn, fitting_module, name_in_torch, torch_module
 from nn_manual.errors import raise_if_nobodys_fault, words_of
-from nn_manual.layers.base import Layer
+from nn_manual.layers.base import Layer, defines
+from nn_manual.layers.composite import has_buffers
+from nn_manual.model.memory import bind
 
 Function = Callable[..., torch.Tensor]
 
@@ -61,15 +63,15 @@ def counterpart_of(layer: Layer) -> Counterpart:
     arguments and parameters of the same names and shapes, and isn't random. Raises CannotStandIn where the layer's
     `torch_class` names a class that doesn't fit.
     """
-    if hasattr(layer, "reference"):
+    if defines(layer, "reference"):
         return Counterpart(Source.REFERENCE, Source.REFERENCE.value)
     if layer.children():
         raise CannotStandIn(
             "it is made of layers and has no reference: reference(self, input, *children) says how torch's versions of "
             "them are put together"
         )
-    named = hasattr(layer, "torch_class")
-    name = getattr(layer, "torch_class", type(layer).__name__)
+    named = layer.torch_class != ""
+    name = layer.torch_class if named else type(layer).__name__
     if name is not None and not isinstance(name, str):
         raise CannotStandIn(f"its torch_class is {name!r}, it must be the name of a class of torch.nn, or None")
     if name is None or not (named or hasattr(torch.nn, name) or name in ADAPTED):
@@ -84,7 +86,7 @@ def counterpart_of(layer: Layer) -> Counterpart:
 
 
 def _own_forward(layer: Layer, misfit: str = "") -> Counterpart:
-    if layer.buffer_shapes() or layer.counter_names():
+    if has_buffers(layer):
         words = "it has buffers: its reference must return the output, and a dict of the buffers after the step"
         raise CannotStandIn(f"{words}; {misfit}" if misfit else words)
     return Counterpart(Source.FORWARD, Source.FORWARD.value, misfit=misfit)
@@ -117,14 +119,14 @@ def _forward_with(module: torch.nn.Module, tensors: Mapping[str, torch.Tensor]) 
     return module.forward  # a call of the module looks for hooks, which takes longer than forward; there are none
 
 
-def evaluation_function(layer: Any) -> Function:
+def evaluation_function(layer: Layer) -> Function:
     """torch's version of a layer in evaluation, with copies of its parameters and buffers: its `infer_reference`, or
     torch's class in eval(). Raises CannotStandIn where there is neither.
     """
     tensors = {name: torch.from_numpy(a.copy()) for name, a in (vars(layer.param) | vars(layer.buffer)).items()}
-    if hasattr(layer, "infer_reference"):
+    if defines(layer, "infer_reference"):
         return lambda input: layer.infer_reference(input, **tensors)
-    name = getattr(layer, "torch_class", None) or type(layer).__name__
+    name = layer.torch_class or type(layer).__name__
     try:
         module = torch_module(layer, name).eval()
     except CannotStandIn as misfit:
@@ -174,7 +176,7 @@ def _forward_in_float64(layer: Layer) -> Callable[..., Array]:
         raise_if_nobodys_fault(error)
         raise CannotStandIn(f"it can't be copied, which the check needs: {words_of(error)}") from error
     param = np.empty(layer.num_parameters)
-    double.bind(param, np.empty_like(param))
+    bind(double, param, np.empty_like(param))
 
     def forward(*operands: Array, **noise: Array) -> Array:
         *parameters, input = operands

@@ -16,6 +16,7 @@ from nn_manual.arrays import Array, carve
 from nn_manual.check.twin.by_differences import ByDifferences
 from nn_manual.check.twin.layers import Function, layer_function
 from nn_manual.check.twin.modules import CannotStandIn, torch_module
+from nn_manual.layers.composite import buffer_names
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
@@ -52,7 +53,7 @@ class Twin:
             name: layer_function(
                 layer,
                 {key: self.parameters[f"{name}.{key}"] for key in layer.parameter_shapes()},
-                {key: self.buffers[f"{name}.{key}"] for key in (*layer.buffer_shapes(), *layer.counter_names())},
+                {key: self.buffers[f"{name}.{key}"] for key in buffer_names(layer)},
                 torch_dtype,
             )
             for name, layer in model.named_layers()

@@ -10,6 +10,7 @@ import torch
 
 from nn_manual.errors import raise_if_nobodys_fault, text_of
 from nn_manual.layers.base import Layer
+from nn_manual.layers.composite import buffer_shapes, counter_names
 
 #: Classes of torch.nn that draw random numbers in training: two right ones would differ. A test runs each of them.
 RANDOM = {
@@ -109,7 +110,7 @@ def fitting_module(name: str, layer: Layer) -> torch.nn.Module:
     ours, theirs = layer.parameter_shapes(), {key: tuple(p.shape) for key, p in module.named_parameters()}
     if ours != theirs:
         raise CannotStandIn(f"the parameters of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(ours)}")
-    buffers = layer.buffer_shapes() | dict.fromkeys(layer.counter_names(), ())
+    buffers = buffer_shapes(layer) | dict.fromkeys(counter_names(layer), ())
     theirs = {key: tuple(buffer.shape) for key, buffer in module.named_buffers()}
     if buffers and buffers != theirs:  # a layer without any isn't compared after the step
         raise CannotStandIn(f"the buffers of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(buffers)}")

@@ -11,7 +11,9 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.batch_normalization import BatchNorm, BatchNorm1d, BatchNorm2d, mean_over
+from nn_manual.layers.composite import descendants
 from nn_manual.model import Sequential
+from nn_manual.model.memory import give_buffers
 from nn_manual.step.slices.batch_statistics import BatchStatistics
 
 
@@ -129,13 +131,13 @@ def synchronized_copy(model: Sequential, statistics: BatchStatistics, position: 
     }
     copied = copy.deepcopy(model, in_place_of)
     copied.bind(model.param_arena, np.zeros_like(model.grad_arena))
-    copied.take_buffers(vars(model.buffer))
+    give_buffers(copied, vars(model.buffer))
     return copied
 
 
 def take_settings(copied: Sequential, model: Sequential) -> None:
     """Give the layers of a copy the settings that the model's layers have now."""
-    for (_, own), (_, layer) in zip(copied.descendants(), model.descendants(), strict=True):
+    for (_, own), (_, layer) in zip(descendants(copied), descendants(model), strict=True):
         names: list[str] = [field.name for field in fields(layer)] if is_dataclass(layer) else []
         for name in names:
             value = getattr(layer, name)
@@ -147,7 +149,7 @@ def take_settings(copied: Sequential, model: Sequential) -> None:
 def _batch_norms(model: Sequential) -> Iterator[BatchNorm]:
     """The layers of the package's own classes. A user's class that inherits from one of them may have other formulas.
     """
-    for _, layer in model.descendants():
+    for _, layer in descendants(model):
         if type(layer) in (BatchNorm1d, BatchNorm2d):
             assert isinstance(layer, BatchNorm)
             yield layer

@@ -20,6 +20,7 @@ from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.gradients import check_gradients
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
+from nn_manual.layers.composite import buffer_names
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, Optimizer, Scheduler
@@ -96,7 +97,7 @@ def _layer(owner: type[Layer]) -> Subject:
         known |= {"update_buffers": ((), whole)}
         return Subject(owner, {name: known[name] for name in known if name in vars(owner)}, _layer_trials)
     parameters = {f"grad_{name}" for layer in layers for name in layer.parameter_shapes()}
-    buffers = frozenset(name for layer in layers for name in (*layer.buffer_shapes(), *layer.counter_names()))
+    buffers = frozenset(name for layer in layers for name in buffer_names(layer))
     output, grad_input, infer = (frozenset({name}) for name in ("output", "grad_input", "infer"))
     grads = grad_input | parameters
     evaluated = infer if owner.infer is not Layer.infer else frozenset()  # it may run forward

@@ -1,0 +1,31 @@
+"""Layers that take random numbers in training."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from nn_manual.arrays import Shape
+from nn_manual.layers.base import BASE_OF_METHOD, Layer
+from nn_manual.streams import RowGenerator
+
+
+class LayerWithNoise(Layer):
+    """A layer that takes random numbers in training.
+
+    `self.noise` holds an array for each of `noise_shapes(input_shape)`, which `draw_noise` fills before forward.
+    Forward itself draws nothing: if it runs again, it computes the same. Such a layer must define `infer`. Its
+    `reference` gets the arrays by their names.
+    """
+
+    @abstractmethod
+    def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        """Name and shape of each array of random numbers that forward takes for an input of this shape, without those
+        of the children.
+        """
+
+    @abstractmethod
+    def draw_noise(self, generator: RowGenerator) -> None:
+        """Fill the arrays of `self.noise`."""
+
+
+BASE_OF_METHOD["noise_shapes"] = LayerWithNoise
