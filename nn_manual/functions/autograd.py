@@ -10,7 +10,8 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from nn_manual.arrays import Array
-from nn_manual.layers.base import Layer, defines
+from nn_manual.defaults import defines
+from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import buffer_shapes, counter_names, descendants, has_buffers
 from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.model import Sequential

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
+from nn_manual.defaults import default
 
 #: The inputs that a layer takes: all real numbers, those above 0, all but 0, or those between two bounds, without the
 #: bounds themselves, which may be infinite; or the integers of a range whose step is 1.
@@ -68,6 +69,7 @@ class LayerDefaults(ABC):
         """What evaluation and prediction run: forward's output, unless the layer behaves otherwise in training."""
         return self.forward(input)[0]
 
+    @default
     def infer_reference(self, *arguments: Any, **named: Any) -> Any:
         """`infer` on torch tensors, with the arguments of `reference` but the random numbers. By default torch's class
         in evaluation; a composite's default is its reference.
@@ -80,11 +82,13 @@ class LayerDefaults(ABC):
         """
         self.backward(saved, grad_output)
 
-    def update_buffers(self, saved: Any) -> None:  # noqa: B027 - most layers have none
+    @default  # noqa: B027 - most layers have none
+    def update_buffers(self, saved: Any) -> None:
         """Move the buffers, and nothing else. A training step does this after backward; forward returned `saved`. By
         default there are none.
         """
 
+    @default
     def kink_distance(self, input: Array) -> Array:
         """How far each element is from the nearest point where the derivative jumps; infinity where there is none. With
         it, a report on a wrong gradient says whether it is wrong at the kinks.
@@ -197,13 +201,9 @@ class Layer(LayerDefaults):
         """
         return [(cls(), (4, 3)), (cls(), (3, 3))]
 
+    @default
     def reference(self, *arguments: Any, **named: Any) -> Any:
         """`reference(input, **parameters)`: the layer's formula on torch tensors, for a layer that torch.nn doesn't
         have, or has as another function. By default, the reference is torch.nn's class of the layer's name.
         """
         raise NotImplementedError
-
-
-def defines(layer: Layer, method: str) -> bool:
-    """Whether a layer has a method of its own: not the default."""
-    return getattr(getattr(layer, method), "__func__", None) is not getattr(Layer, method)

@@ -19,9 +19,9 @@ class LayerWithBuffers(Layer):
     Its `reference(input, **parameters, **buffers)` returns the output, and a dict of the buffers after the step.
     """
 
-    @abstractmethod
     def buffer_shapes(self) -> dict[str, Shape]:
         """Name and shape of each buffer of the model's dtype, in torch's order."""
+        return {}
 
     def counter_names(self) -> tuple[str, ...]:
         """The names of the buffers that are counts, each an int64 scalar."""

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.defaults import default
 
 
-class Loss(ABC):
-    """A scalar function of (prediction, target). Its gradients begin with that of the loss with respect to itself, 1.
-
-    Concrete losses are dataclasses whose fields are keyword arguments of the torch.nn class of the same name. A
-    loss that torch doesn't have defines `reference(prediction, target)`, its formula on torch tensors.
+class LossDefaults(ABC):
+    """The part of a Loss that few losses override. Each default is right for a loss that doesn't say otherwise.
 
     `forward` and `backward` are formulas: they assume that the target fits, and never branch on a value.
     `check_target` refuses a target. The trainer and the check call it, once for a data set or for a batch.
@@ -22,13 +20,10 @@ class Loss(ABC):
 
     reduction: str
 
-    @abstractmethod
-    def forward(self, prediction: Array, target: Array) -> tuple[Any, Any]:
-        """`value, saved`: the scalar loss in the prediction's dtype, and exactly what `backward` needs."""
-
-    @abstractmethod
-    def backward(self, saved: Any) -> Array:
-        """grad_prediction, shaped as the prediction."""
+    @default
+    def backward_target(self, saved: Any) -> Array:
+        """grad_target, shaped as the target, for a loss whose target has a gradient."""
+        raise NotImplementedError
 
     def check_target(self, prediction: Array, target: Array) -> None:  # noqa: B027 - a loss may take any target
         """Raise ValueError or TypeError, which name what is wrong, for a target that doesn't fit the prediction. Only
@@ -64,6 +59,29 @@ class Loss(ABC):
     def has_value(self, denominator: float) -> bool:
         """Whether the loss of a batch with this denominator is a number: a mean over nothing is not."""
         return denominator > 0 or self.reduction != "mean"
+
+
+class Loss(LossDefaults):
+    """A scalar function of (prediction, target). Its gradients begin with that of the loss with respect to itself, 1.
+
+    Concrete losses are dataclasses whose fields are keyword arguments of the torch.nn class of the same name. What else
+    a loss may say is in LossDefaults.
+    """
+
+    @abstractmethod
+    def forward(self, prediction: Array, target: Array) -> tuple[Any, Any]:
+        """`value, saved`: the scalar loss in the prediction's dtype, and exactly what `backward` needs."""
+
+    @abstractmethod
+    def backward(self, saved: Any) -> Array:
+        """grad_prediction, shaped as the prediction."""
+
+    @default
+    def reference(self, prediction: Any, target: Any) -> Any:
+        """The loss's formula on torch tensors, for a loss that torch.nn doesn't have. By default, the reference is
+        torch.nn's class of the loss's name.
+        """
+        raise NotImplementedError
 
     @classmethod
     def examples(cls, num_outputs: int = 5) -> list[Loss]:  # noqa: ARG003 - most losses take any number

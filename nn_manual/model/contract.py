@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
+from nn_manual.defaults import defines
 from nn_manual.errors import LayerError
-from nn_manual.layers.base import Layer, defines
+from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import Composite, descendants, has_buffers
 from nn_manual.layers.with_buffers import LayerWithBuffers
 from nn_manual.layers.with_noise import LayerWithNoise

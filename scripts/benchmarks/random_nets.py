@@ -13,6 +13,7 @@ from benchmarks.proven import proven
 from benchmarks.random_layers import extended, random_layers, random_ties, reshaped
 from nn_manual import Embedding, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
+from nn_manual.defaults import defines
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
@@ -181,6 +182,6 @@ def _batches(
             input = scale * generator.standard_normal((size, in_features))
             output = input @ teacher
         output = output + noise * generator.standard_normal(output.shape)
-        target = output.astype(model.dtype) if hasattr(loss, "backward_target") else output.argmax(axis=1)
+        target = output.astype(model.dtype) if defines(loss, "backward_target") else output.argmax(axis=1)
         batches.append((input if isinstance(first, Embedding) else input.astype(model.dtype), target))
     return batches

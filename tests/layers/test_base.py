@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import pydoc
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nn_manual import Layer, Sequential
+from nn_manual import SGD, Layer, Linear, MSELoss, Sequential, Tanh, Trainer, check_gradients
 from nn_manual.arrays import Array, Shape
+from nn_manual.layers import Composite, LayerWithBuffers, LayerWithNoise
 
 
 @dataclass(eq=False)
@@ -66,3 +69,105 @@ def test_no_domain(domain: Any) -> None:
     assert str(caught.value).endswith(f"not {domain!r}")
 
 
+
+
+def test_help_shows_six_names_and_the_reference_first() -> None:
+    shown = pydoc.plain(pydoc.render_doc(Layer)).split("Methods inherited from")[0]
+    methods = [line for line in shown.splitlines() if re.match(r" \|  \w+\(.*\) -> ", line)]
+    assert [line.split("(")[0].removeprefix(" |  ") for line in methods] == [
+        *("backward", "forward", "output_shape", "parameter_shapes", "reference", "reset_parameters", "examples"),
+    ]
+
+
+@dataclass(eq=False)
+class WithAll(Layer):
+    """output     = input * mask, in evaluation input - mean; as a user wrote it before buffers and noise had bases
+    grad_input = grad_output * mask
+    """
+
+    def buffer_shapes(self) -> dict[str, Shape]:
+        return {"mean": (3,)}
+
+    def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        return {"mask": input_shape}
+
+    def draw_noise(self, generator: Any) -> None:
+        self.noise.mask[...] = generator.random(self.noise.mask.shape) > 0.5
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        return input * self.noise.mask, (input, self.noise.mask)
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        grad_input: Array = grad_output * saved[1]
+        return grad_input
+
+    def infer(self, input: Array) -> Array:
+        output: Array = input - self.buffer.mean
+        return output
+
+    def update_buffers(self, saved: Any) -> None:
+        self.buffer.mean[...] = saved[0].mean(axis=0)
+
+    def reference(self, input: Any, mean: Any, mask: Any) -> Any:  # noqa: ARG002 - it gets them all
+        return input * mask, {"mean": input.mean(0)}
+
+    def infer_reference(self, input: Any, mean: Any) -> Any:
+        return input - mean
+
+
+@dataclass(eq=False)
+class Around(Layer):
+    """One layer, run as it is, as a user wrote it before composites had a base."""
+
+    inner: Layer
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        return self.inner.forward(input)
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        return self.inner.backward(saved, grad_output)
+
+    def infer(self, input: Array) -> Array:
+        return self.inner.infer(input)
+
+    def update_buffers(self, saved: Any) -> None:
+        self.inner.update_buffers(saved)
+
+    def reference(self, input: Any, inner: Any) -> Any:
+        return inner(input)
+
+
+@dataclass(eq=False)
+class Narrowed(Around):
+    """It says what its layer gets."""
+
+    def input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        return {"inner": input_shape}
+
+
+@pytest.mark.parametrize("around", [Around, Narrowed])
+def test_a_layer_that_names_no_base_gets_it(around: type[Around]) -> None:
+    layer = WithAll()
+    assert isinstance(layer, LayerWithBuffers)
+    assert isinstance(layer, LayerWithNoise)
+    assert isinstance(Narrowed(layer), Composite)
+    model = Sequential(around(layer), around(Linear(3, 3)), dtype="float64", seed=1)
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((2, 8, 3))
+    report = check_gradients(model, MSELoss(), input, target)
+    assert report.passed, str(report)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1))
+    trainer.train_step(input, target)
+    assert "0.inner.mean" in model.state_dict()
+    np.testing.assert_array_equal(layer.buffer.mean, input.mean(axis=0))
+    assert set(np.unique(layer.noise.mask)) == {0, 1}
+    np.testing.assert_array_equal(layer.infer(input), input - input.mean(axis=0))
+
+
+def test_a_base_asks_for_what_is_missing() -> None:
+    class Drawing(Tanh):
+        def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+            return {"mask": input_shape}
+
+    with pytest.raises(TypeError, match=r"abstract class Drawing.*draw_noise"):
+        Drawing()

@@ -25,6 +25,7 @@ from nn_manual import CrossEntropyLoss, MSELoss, TraceLoss
 from nn_manual.arrays import Shape
 from nn_manual.check.catalogue.targets import probabilities
 from nn_manual.check.input_kinds import draw
+from nn_manual.defaults import defines
 from nn_manual.losses import Loss
 
 each_loss = pytest.mark.parametrize("loss", [*REGRESSION, *CLASSIFICATION], ids=repr)
@@ -124,7 +125,7 @@ def test_docstring_agrees(loss: Loss, dtype: str, kind: str) -> None:
 @pytest.mark.parametrize("loss_class", [MSELoss, TraceLoss, CrossEntropyLoss])
 def test_docstring_states_every_gradient(loss_class: type[Loss]) -> None:
     stated = {line.name for line in formulas(loss_class)}
-    gradients = {"grad_prediction"} | ({"grad_target"} if hasattr(loss_class, "backward_target") else set())
+    gradients = {"grad_prediction"} | ({"grad_target"} if defines(loss_class, "backward_target") else set())
     steps = {"counted", "label", "given", "total", "evenly", "q", "sum_of_q", "log_probability"}
     assert stated - steps == {"loss", *gradients}
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from nn_manual import Layer, Linear, Sequential, Tanh
 from nn_manual.arrays import Array, Shape
+from nn_manual.layers import Composite, LayerWithNoise
 
 
 @dataclass(eq=False)
-class Gate(Layer):
+class Gate(Composite):
     """output     = value(input) * gate(input)
     grad_input = grad_value + grad_gate
     """
@@ -52,7 +53,7 @@ class Backwards(Gate):
 
 
 @dataclass(eq=False)
-class Sum(Layer):
+class Sum(Composite):
     """output     = a(input) + b(input)
     grad_input = grad_a + grad_b
     """
@@ -74,7 +75,7 @@ class Sum(Layer):
 
 
 @dataclass(eq=False)
-class StochasticDepth(Layer):
+class StochasticDepth(Composite, LayerWithNoise):
     """output = input + keep * branch(input), where keep is 0 or 1 / (1 - p) for each example; in evaluation 1."""
 
     branch: Layer
@@ -121,10 +122,11 @@ WRAP = """\
 from dataclasses import dataclass
 
 from nn_manual import Layer
+from nn_manual.layers import Composite
 
 
 @dataclass(eq=False)
-class Wrap(Layer):
+class Wrap(Composite):
     inner: Layer
 
     def forward(self, input):

@@ -15,6 +15,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.input_kinds import draw
+from nn_manual.defaults import defines
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -109,10 +110,10 @@ def run_loss(loss: Loss, shape: Shape, dtype: str, *, looking: bool) -> list[Arr
     """A loss and its gradients on random numbers, all of them opaque unless it may be `looking`."""
     generator = np.random.default_rng(0)
     prediction, target = draw("random", shape, dtype, generator), draw("random", shape, dtype, generator)
-    if not hasattr(loss, "backward_target"):
+    if not defines(loss, "backward_target"):
         target = generator.integers(0, shape[1], shape[0])
     if not looking:
         prediction, target = opaque(prediction), opaque(target)
     value, saved = loss.forward(prediction, target)
-    of_target = [loss.backward_target(saved)] if hasattr(loss, "backward_target") else []
+    of_target = [loss.backward_target(saved)] if defines(loss, "backward_target") else []
     return [value, loss.backward(saved), *of_target]

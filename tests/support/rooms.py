@@ -4,7 +4,7 @@ from __future__ import annotations
 
 #: The rooms that each room of the package may import, beside itself: some of those before it. A room is a file
 #: or a folder; the check is so large that its files and folders are rooms of their own.
-ARRAYS = {"messages", "errors", "opening", "arrays"}
+ARRAYS = {"messages", "errors", "opening", "arrays", "defaults"}
 FORMULAS = ARRAYS | {"layers", "losses", "ops"}
 TRAINED = FORMULAS | {"model", "optim"}
 COMPARING = TRAINED | {"check.tolerances", "check.compare"}
@@ -17,6 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"messages"},
     "opening": set(),
     "arrays": {"messages", "errors"},
+    "defaults": set(),
     "streams": set(),
     "layers": ARRAYS | {"streams"},
     "losses": ARRAYS,

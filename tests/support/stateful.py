@@ -9,10 +9,11 @@ import numpy as np
 
 from nn_manual import Layer, Linear, Sequential
 from nn_manual.arrays import Array, Shape
+from nn_manual.layers import Composite, LayerWithBuffers, LayerWithNoise
 
 
 @dataclass(eq=False)
-class Drop(Layer):
+class Drop(LayerWithNoise):
     """output     = input * mask, where mask is 0 or 1 / (1 - p)
     grad_input = grad_output * mask
     """
@@ -44,7 +45,7 @@ class Drop(Layer):
 
 
 @dataclass(eq=False)
-class Center(Layer):
+class Center(LayerWithBuffers):
     """output     = input - input.mean(axis=0), in evaluation minus a running mean
     grad_input = grad_output - grad_output.mean(axis=0)
     """
@@ -78,7 +79,7 @@ class Center(Layer):
 
 
 @dataclass(eq=False)
-class Averaged(Layer):
+class Averaged(LayerWithBuffers):
     """output      = input * weight, in evaluation times a running average of the weight
     grad_input  = grad_output * weight
     grad_weight = (grad_output * input).sum(axis=0)
@@ -118,7 +119,7 @@ class Averaged(Layer):
 
 
 @dataclass(eq=False)
-class Wrapped(Layer):
+class Wrapped(Composite):
     """output     = inner(input)
     grad_input = what inner makes of grad_output
     """

@@ -6,8 +6,9 @@ import numpy as np
 
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.input_kinds import inside, spread
+from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault
-from nn_manual.layers.base import Layer, defines
+from nn_manual.layers.base import Layer
 
 #: How often an interval of half a unit is halved: down to neighbouring numbers of float64, except near 0.
 NUM_BISECTIONS = 56

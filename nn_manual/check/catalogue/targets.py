@@ -9,6 +9,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.input_kinds import KINDS, draw
+from nn_manual.defaults import defines
 from nn_manual.losses import Loss
 
 #: Draws a target, given its kind, the prediction's shape and dtype, and the generator.
@@ -22,7 +23,7 @@ def loss_batches(loss: Loss, dtype: str, generator: np.random.Generator) -> Iter
     that are values, or one class index for each row: in a batch of 4, each kind of prediction with each of target; with
     a batch of 1, random ones; with one of 25, all values of `spread`.
     """
-    has_values = hasattr(loss, "backward_target")
+    has_values = defines(loss, "backward_target")
     # One form after the other: if a loss keeps something of a batch, the next one of the same shape shows it.
     for form, (shape, draw_form) in () if has_values else CLASS_FORMS.items():
         for kind, target_kind in zip(KINDS, reversed(KINDS), strict=True):

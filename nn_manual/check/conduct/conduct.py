@@ -20,7 +20,8 @@ from nn_manual.check.conduct.unchanged import Unchanged, arrays_in
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
-from nn_manual.layers.base import Layer, defines
+from nn_manual.defaults import defines
+from nn_manual.layers.base import Layer
 
 
 def check_conduct(recording: Recording, plan: Plan, input: Array | None) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from nn_manual.arrays import Array
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.tolerances import EXPLAINED, SUM_OF_PRODUCTS, UNEXPLAINED
-from nn_manual.layers.base import defines
+from nn_manual.defaults import defines
 
 #: At most this many positions, rows or columns are listed: enough to see a pattern in one line.
 LISTED = 4

@@ -206,7 +206,7 @@ class LossCalls:
 
     def grad_target(self) -> Array:
         """The gradient with respect to the target, of a loss that has one."""
-        grad_target: Array = self.loss.backward_target(self.saved)  # type: ignore[attr-defined]  # the plan has asked
+        grad_target: Array = self.loss.backward_target(self.saved)
         return grad_target
 
     def backward(self, saved: Any) -> Array:

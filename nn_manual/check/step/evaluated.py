@@ -17,8 +17,9 @@ from nn_manual.check.step.tree import Item, walk
 from nn_manual.check.twin.layers import evaluation_function
 from nn_manual.check.twin.model import as_tensor
 from nn_manual.check.twin.modules import CannotStandIn
+from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, words_of
-from nn_manual.layers.base import Layer, defines
+from nn_manual.layers.base import Layer
 from nn_manual.layers.with_noise import LayerWithNoise
 
 

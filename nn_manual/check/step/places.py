@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 from nn_manual.errors import last_line
 from nn_manual.layers.base import Layer
@@ -33,6 +34,6 @@ def place_of_error(layer: Layer, error: BaseException) -> str:
 
 def _own_code(layer: Layer, method: str) -> CodeType | None:
     """The code of a method that the package doesn't define."""
-    function = getattr(type(layer), method, None)  # few layers draw noise
+    function: Any = getattr(type(layer), method, None)  # few layers draw noise
     code: CodeType | None = getattr(inspect.unwrap(function), "__code__", None)
     return None if code is None or Path(code.co_filename).is_relative_to(PACKAGE) else code

@@ -15,6 +15,7 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, in_order, walk
 from nn_manual.check.twin.layers import Counterpart, Source, counterpart_of
 from nn_manual.check.twin.modules import CannotStandIn
+from nn_manual.defaults import defines
 from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import counter_names
 from nn_manual.model import Sequential
@@ -67,7 +68,7 @@ class Plan:
         }
         #: About how many multiplications forward takes.
         self.num_products = sum(_num_products(item.layer, self.shapes[item.name][0]) for item in self.chain)
-        self.input_grad, self.target_grad = input_grad, input_grad and hasattr(loss, "backward_target")
+        self.input_grad, self.target_grad = input_grad, input_grad and defines(loss, "backward_target")
         with_parameters = [i for i, item in enumerate(self.chain) if item.layer.num_parameters]
         #: The first layer of the chain whose backward runs.
         self.first = 0 if input_grad else min(with_parameters, default=len(self.chain))

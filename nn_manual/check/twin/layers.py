@@ -18,8 +18,9 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.twin.by_differences import ByDifferences
 from nn_manual.check.twin.modules import ADAPTED, CannotStandIn, fitting_module, name_in_torch, torch_module
+from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, words_of
-from nn_manual.layers.base import Layer, defines
+from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import has_buffers
 from nn_manual.model.memory import bind
 

@@ -16,6 +16,7 @@ from nn_manual.arrays import Array, carve
 from nn_manual.check.twin.by_differences import ByDifferences
 from nn_manual.check.twin.layers import Function, layer_function
 from nn_manual.check.twin.modules import CannotStandIn, torch_module
+from nn_manual.defaults import defines
 from nn_manual.layers.composite import buffer_names
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -73,9 +74,8 @@ def loss_function(loss: Loss, dtype: torch.dtype) -> Function:
     """torch's version of a loss in `dtype`: its own `reference`, or torch.nn's of the same name. TypeError if there is
     neither.
     """
-    reference: Function | None = getattr(loss, "reference", None)
-    if reference is not None:
-        return reference
+    if defines(loss, "reference"):
+        return loss.reference
     try:
         module = torch_module(loss, type(loss).__name__).to(dtype)
     except CannotStandIn as misfit:

@@ -12,6 +12,7 @@ from benchmarks.mutation.replacing import change_gradient
 from benchmarks.mutation.subjects import SEED
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.cases import CaseResult, layer_cases, loss_cases
+from nn_manual.defaults import defines
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 
@@ -84,7 +85,7 @@ def tensors(owner: type[Layer] | type[Loss]) -> list[str]:
     if issubclass(owner, Layer):
         parameters = {f"grad_{name}": None for layer, _ in owner.examples() for name in layer.parameter_shapes()}
         return [*parameters, "grad_input"]
-    return ["grad_prediction", *(["grad_target"] if hasattr(owner, "backward_target") else [])]
+    return ["grad_prediction", *(["grad_target"] if defines(owner, "backward_target") else [])]
 
 
 def _cases(owner: type[Any], dtype: str) -> Iterator[CaseResult]:

@@ -18,6 +18,7 @@ from nn_manual.check.input_kinds import KINDS, draw
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.gradients import check_gradients
+from nn_manual.defaults import defines
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.layers.composite import buffer_names
@@ -234,7 +235,7 @@ def batch(
     """An input of this kind, and a target, numbers or labels as the loss takes them."""
     dtype, output_shape = net.dtype.name, net.output_shape(input_shape)
     input = draw(kind, input_shape, dtype, generator, net.domain)
-    if hasattr(loss, "backward_target"):
+    if defines(loss, "backward_target"):
         return input, draw("random", output_shape, dtype, generator)
     return input, generator.integers(0, output_shape[-1], output_shape[0])
 

@@ -23,7 +23,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import Array
 from nn_manual.data import Examples
-from nn_manual.layers import Layer
+from nn_manual.layers import Layer, LayerWithBuffers
 
 
 def net(width: int = 4) -> Sequential:
@@ -147,7 +147,7 @@ def test_the_steps_of_the_optimizer_are_counted(memory: int) -> None:
 
 
 @dataclass(eq=False)
-class Count(Layer):
+class Count(LayerWithBuffers):
     """Forgets to count."""
 
     def counter_names(self) -> tuple[str, ...]:

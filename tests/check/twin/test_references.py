@@ -18,6 +18,7 @@ from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.twin.layers import Source, counterpart_of
 from nn_manual.check.twin.modules import RANDOM
 from nn_manual.check.whole_step.checker import GradientChecker
+from nn_manual.layers import LayerWithBuffers
 from nn_manual.registry import components, examples
 
 
@@ -162,7 +163,7 @@ def test_the_classes_that_are_random_are_those_that_are_left_out() -> None:
 
 
 @dataclass(eq=False)
-class Centered(Layer):
+class Centered(LayerWithBuffers):
     """output = input - mean over the batch; `returned` is what its reference returns beside the output."""
 
     returned: Any = None
