@@ -15,5 +15,6 @@ def default(method: F) -> F:
 
 
 def defines(component: object, method: str) -> bool:
-    """Whether a layer or a loss has a method of its own, where its base class has a `default`."""
-    return not hasattr(getattr(component, method), "is_default")
+    """Whether a layer or a loss has a method of its own, where its base class has a `default`; None is no method."""
+    own = getattr(component, method, None)
+    return own is not None and not hasattr(own, "is_default")

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from nn_manual.arrays import Array
 from nn_manual.defaults import defines
-from nn_manual.layers.base import Layer
+from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import buffer_shapes, counter_names, descendants, has_buffers
 from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.model import Sequential
@@ -41,7 +41,7 @@ def as_autograd_function(layer: Layer) -> torch.nn.Module:
     inside = [layer, *(inner for _, inner in descendants(layer))]
     has_noise = any(isinstance(inner, LayerWithNoise) for inner in inside)
     with_buffers = has_buffers(layer)
-    needs = {"param": layer.num_parameters > 0, "buffer": with_buffers, "num_steps": has_noise}
+    needs = {"param": num_parameters(layer) > 0, "buffer": with_buffers, "num_steps": has_noise}
     if any(needed and not hasattr(layer, name) for name, needed in needs.items()):
         name = type(layer).__name__
         what = "random numbers" if has_noise else "buffers" if with_buffers else "parameters"
@@ -106,7 +106,7 @@ class _Module(torch.nn.Module):
         views = _parameters(self.layer) | _buffers(self.layer)
         (dtype,) = {view.dtype for view in views.values() if view.dtype.kind == "f"}
         layer = self.layer
-        param, grad = np.zeros((2, layer.num_parameters), dtype)
+        param, grad = np.zeros((2, num_parameters(layer)), dtype)
         if isinstance(layer, Sequential):
             layer.bind(param, grad)
         else:
@@ -144,12 +144,12 @@ class _Function(torch.autograd.Function):
             grad_input = torch.from_numpy(np.array(layer.backward(context.saved, grad_output.numpy())))
         else:
             layer.backward_parameters(context.saved, grad_output.numpy())
-        grads = vars(layer.grad).values() if layer.num_parameters else ()
+        grads = vars(layer.grad).values() if num_parameters(layer) else ()
         return None, None, grad_input, *(torch.from_numpy(grad.copy()) for grad in grads)
 
 
 def _parameters(layer: Layer) -> dict[str, Array]:
-    return vars(layer.param) if layer.num_parameters else {}
+    return vars(layer.param) if num_parameters(layer) else {}
 
 
 def _buffers(layer: Layer) -> dict[str, Array]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers.base import Layer
+from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.dropout import check_mask, draw_mask
 from nn_manual.layers.fast_forms import rows, sum_rows
 from nn_manual.layers.with_noise import LayerWithNoise
@@ -163,14 +163,10 @@ class CausalSelfAttention(LayerWithNoise):
             )
         return input_shape
 
-    def longest_sum(self, input_shape: Shape) -> int:
-        """Over batch and time, for the gradients of the weights; or over query, key and value, for grad_input."""
-        return max(input_shape[0] * input_shape[1], 3 * self.embed_dim)
-
     def num_products(self, input_shape: Shape) -> int:
         """One product of each weight for each time, and 2 embed_dim for each pair of times, for score and value."""
         batch, time, size = input_shape
-        return batch * time * (self.num_parameters + 2 * time * size)
+        return batch * time * (num_parameters(self) + 2 * time * size)
 
     def forward(self, input: Array) -> tuple[Array, _Memory]:
         """The output, and what backward needs."""

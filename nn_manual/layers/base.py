@@ -21,6 +21,22 @@ Domain: TypeAlias = Literal["real", "positive", "nonzero"] | tuple[float, float]
 BASE_OF_METHOD: dict[str, type[Any]] = {}
 
 
+def num_parameters(layer: LayerDefaults) -> int:
+    """Number of scalars in all parameters of a layer together; one that layers share counts once."""
+    return sum(map(size_of, layer.parameter_shapes().values()))
+
+
+class _NumParameters:
+    """`layer.num_parameters` is num_parameters(layer). It isn't a property: a layer may have a setting of this name, as
+    torch.nn.PReLU has.
+    """
+
+    def __get__(self, layer: LayerDefaults | None, owner: type) -> int:
+        if layer is None:  # a dataclass that asks for the default of its field
+            raise AttributeError(f"{owner.__name__}.num_parameters is known of a layer, not of a class")
+        return num_parameters(layer)
+
+
 class LayerDefaults(ABC):
     """The part of a Layer that few layers override. Each default is right for a layer that doesn't say otherwise.
 
@@ -44,6 +60,8 @@ class LayerDefaults(ABC):
     grad: SimpleNamespace
     buffer: SimpleNamespace
     noise: SimpleNamespace
+
+    num_parameters = _NumParameters()
 
     if TYPE_CHECKING:  # what the defaults ask of a Layer
 
@@ -133,13 +151,6 @@ class LayerDefaults(ABC):
                 children.update(named)
         return children
 
-    @property
-    def num_parameters(self) -> int:
-        """Number of scalars in all parameters together."""
-        if children := self.children():
-            return sum(child.num_parameters for child in children.values())
-        return sum(size_of(shape) for shape in self.parameter_shapes().values())
-
     def longest_sum(self, input_shape: Shape) -> int | None:  # noqa: ARG002 - few layers know
         """The number of terms in the longest sum of forward or backward. It can only make the check stricter: if it is
         None or more than the longest dimension, the check takes the longest dimension.
@@ -148,7 +159,7 @@ class LayerDefaults(ABC):
 
     def num_products(self, input_shape: Shape) -> int:
         """About how many multiplications forward takes: by default one for each parameter and example."""
-        return size_of(input_shape[:-1]) * self.num_parameters
+        return size_of(input_shape[:-1]) * num_parameters(self)
 
 
 class Layer(LayerDefaults):

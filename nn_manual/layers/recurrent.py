@@ -141,14 +141,6 @@ class LSTM(Layer):
             raise ValueError(f"LSTM takes ({order}, input_size={self.input_size}), the input has shape {input_shape}")
         return (*input_shape[:2], self.hidden_size)
 
-    def longest_sum(self, input_shape: Shape) -> int:
-        """Over time and batch, for grad_weight; over z, for grad_input and grad_h; or over the input, for z."""
-        return max(input_shape[0] * input_shape[1], 4 * self.hidden_size, self.input_size)
-
-    def num_products(self, input_shape: Shape) -> int:
-        """One product of each weight for each time and example."""
-        return input_shape[0] * input_shape[1] * self.num_parameters
-
     def forward(self, input: Array) -> tuple[Array, list[_Memory]]:
         """The output. What is saved is, for each of the layers, what its backward needs."""
         self.output_shape(input.shape)

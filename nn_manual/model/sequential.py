@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nn_manual.arrays import DTYPES, Array, Shape, carve, flat, size_of
-from nn_manual.layers.base import Layer
+from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import (
     Composite,
     buffer_names,
@@ -99,7 +99,7 @@ class Sequential(Composite):
                 raise ValueError(f"layer {name} has tied parameters: only the outermost Sequential can have them")
         check_layers(*layers)
         #: The first layer that has parameters.
-        self._first = next((i for i, layer in enumerate(layers) if layer.num_parameters), len(layers))
+        self._first = next((i for i, layer in enumerate(layers) if num_parameters(layer)), len(layers))
         self._with_buffers = [i for i, layer in enumerate(layers) if has_buffers(layer)]
         self.domain = layers[0].domain if layers else "real"  # what enters the model enters its first layer
 
@@ -237,13 +237,6 @@ class Sequential(Composite):
         """Raise ValueError for values that the first layer can't take."""
         for layer in self.layers[:1]:
             layer.check_values(input)
-
-    @property
-    def num_parameters(self) -> int:
-        """Number of scalars in all parameters; a shared one counts once."""
-        total = super().num_parameters
-        shapes = super().parameter_shapes() if self.ties.first_of else {}
-        return total - sum(size_of(shapes[name]) for name in self.ties.first_of)
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The shape after the last layer; ValueError where one doesn't fit the one before it."""

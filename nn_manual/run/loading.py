@@ -13,6 +13,7 @@ from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data import Split, batches
 from nn_manual.data.reading import machine_memory
 from nn_manual.errors import ConfigError, NotFiniteError
+from nn_manual.layers.base import num_parameters
 from nn_manual.layers.composite import descendants
 from nn_manual.model import Sequential
 from nn_manual.model.fit import first_misfit
@@ -82,12 +83,12 @@ def _check_memory(config: RunConfig) -> None:
     what it was given.
     """
     layers = {path: layer for path, layer in config.named_layers().items() if not layer.children()}
-    needed = 2 * sum(layer.num_parameters for layer in layers.values()) * DTYPES[config.dtype].itemsize
+    needed = 2 * sum(num_parameters(layer) for layer in layers.values()) * DTYPES[config.dtype].itemsize
     memory = machine_memory()
     if needed > memory:
-        path, largest = max(layers.items(), key=lambda item: item[1].num_parameters)
+        path, largest = max(layers.items(), key=lambda item: num_parameters(item[1]))
         raise ConfigError(
-            f"{config.places.get(path, path)}: {largest} has {largest.num_parameters:,} parameters; with their "
+            f"{config.places.get(path, path)}: {largest} has {num_parameters(largest):,} parameters; with their "
             f"gradients, the model takes {needed / 2**30:,.0f} GiB, and this machine has {memory / 2**30:,.0f}"
         )
     check = config.gradient_check

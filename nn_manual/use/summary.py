@@ -15,6 +15,7 @@ from nn_manual.arrays import DTYPES, Shape, size_of
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data.reading import machine_memory
 from nn_manual.layers import Layer
+from nn_manual.layers.base import num_parameters
 from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 from nn_manual.model.contract import checked_input_shapes, checked_length
@@ -99,18 +100,18 @@ def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[
     """The row of a layer, and the rows of the layers in it."""
     label = f"{'  ' * depth}{name} {type(layer).__name__}"
     children = layer.children()
-    output_shape = num_products = num_parameters = None
+    output_shape = num_products = own_parameters = None
     if shape is not None:
         try:
             output_shape = _of_one(layer.output_shape(shape))
         except ValueError:  # a user's composite needn't state what its layers get
             shape = None
     if not children:
-        num_parameters = layer.num_parameters
+        own_parameters = num_parameters(layer)
         if shape is not None:
             products = checked_length(layer, "num_products", layer.num_products(shape)) or 0
             num_products = products // NUM_EXAMPLES
-    yield LayerRow(label, output_shape, num_parameters, num_products, *_counterpart(layer, label.strip()))
+    yield LayerRow(label, output_shape, own_parameters, num_products, *_counterpart(layer, label.strip()))
     shapes: dict[str, Shape] = {}
     if children and shape is not None:
         shapes = checked_input_shapes(layer, shape)

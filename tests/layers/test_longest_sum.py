@@ -11,6 +11,7 @@ import pytest
 
 from nn_manual import Sequential
 from nn_manual.arrays import Array, Shape
+from nn_manual.check.step.plan import longest_sum
 from nn_manual.layers import (
     LSTM,
     AvgPool2d,
@@ -54,14 +55,21 @@ TABLE: list[tuple[Layer, Shape, int]] = [
 ]
 
 
+def stated_or_longest(layer: Layer, shape: Shape) -> int:
+    """What the layer states, or where it states nothing the longest dimension."""
+    stated = layer.longest_sum(shape)
+    return longest_sum(layer, shape, layer.output_shape(shape)) if stated is None else stated
+
+
 @pytest.mark.parametrize(("layer", "shape", "longest"), TABLE, ids=repr)
 def test_the_derivations_number(layer: Layer, shape: Shape, longest: int) -> None:
-    assert layer.longest_sum(shape) == longest
+    assert stated_or_longest(layer, shape) == longest
 
 
 def test_every_layer_that_states_one_is_in_the_table() -> None:
+    """The others in it are those whose longest dimension is their longest sum."""
     stating = {cls for cls in components(Layer).values() if cls.longest_sum is not Layer.longest_sum}
-    assert stating == {type(layer) for layer, _, _ in TABLE}
+    assert stating == {type(layer) for layer, _, _ in TABLE} - {LSTM, CausalSelfAttention}
 
 
 class Counted(np.ndarray):
@@ -99,7 +107,7 @@ def test_the_longest_sum_that_is_computed(layer: Layer, shape: Shape) -> None:
     Counted.longest = 0
     output, saved = layer.forward(np.ones(shape, np.float32).view(Counted))
     layer.backward(saved, np.ones(output.shape, np.float32).view(Counted))
-    assert layer.longest_sum(shape) == Counted.longest
+    assert stated_or_longest(layer, shape) == Counted.longest
 
 
 def ones_added(layer: Layer, input: Array) -> float:

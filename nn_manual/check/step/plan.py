@@ -16,7 +16,7 @@ from nn_manual.check.step.tree import Item, in_order, walk
 from nn_manual.check.twin.layers import Counterpart, Source, counterpart_of
 from nn_manual.check.twin.modules import CannotStandIn
 from nn_manual.defaults import defines
-from nn_manual.layers.base import Layer
+from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import counter_names
 from nn_manual.model import Sequential
 from nn_manual.model.contract import checked_length
@@ -69,7 +69,7 @@ class Plan:
         #: About how many multiplications forward takes.
         self.num_products = sum(_num_products(item.layer, self.shapes[item.name][0]) for item in self.chain)
         self.input_grad, self.target_grad = input_grad, input_grad and defines(loss, "backward_target")
-        with_parameters = [i for i, item in enumerate(self.chain) if item.layer.num_parameters]
+        with_parameters = [i for i, item in enumerate(self.chain) if num_parameters(item.layer)]
         #: The first layer of the chain whose backward runs.
         self.first = 0 if input_grad else min(with_parameters, default=len(self.chain))
         #: The first layer of the chain whose grad_input is computed.
@@ -166,15 +166,18 @@ class Plan:
         )
 
     def _tolerance_of(self, item: Item) -> float:
-        """By the longest dimension of input, output and parameters: no sum in the layer is longer. Leading dimensions
-        count together, because a sum may run over all of them.
-        """
-        input_shape, output_shape = self.shapes[item.name]
-        parameters = item.layer.parameter_shapes() if item.own_parameters else {}
-        longest = max(1, size_of(input_shape[:-1]), *input_shape, *output_shape, *chain(*parameters.values()))
-        stated = checked_length(item.layer, "longest_sum", item.layer.longest_sum(input_shape))
-        longest = longest if stated is None else max(1, min(longest, stated))
-        return tolerances.sum_of_products(self.dtype, longest)
+        return tolerances.sum_of_products(self.dtype, longest_sum(item.layer, *self.shapes[item.name]))
+
+
+def longest_sum(layer: Layer, input_shape: Shape, output_shape: Shape) -> int:
+    """The number of terms in a layer's longest sum, for its tolerance: the longest dimension of input, output and
+    parameters, or less, if the layer says so. Leading dimensions count together, because a sum may run over all of
+    them. A composite's parameters are its children's.
+    """
+    parameters = {} if layer.children() else layer.parameter_shapes()
+    longest = max(1, size_of(input_shape[:-1]), *input_shape, *output_shape, *chain(*parameters.values()))
+    stated = checked_length(layer, "longest_sum", layer.longest_sum(input_shape))
+    return longest if stated is None else max(1, min(longest, stated))
 
 
 def gradient_names(item: Item) -> list[str]:
@@ -188,7 +191,7 @@ def _start_of(chain: list[Item], calls: Mapping[str, LayerCalls], *, may_skip: b
     `may_skip` says that a child without parameters need not run at all.
     """
     ran = next((i for i, item in enumerate(chain) if calls[item.name].num_backwards), len(chain))
-    if any(item.layer.num_parameters for item in chain[:ran]):
+    if any(num_parameters(item.layer) for item in chain[:ran]):
         return 0, 0
     if ran == len(chain):
         return (ran, ran) if may_skip else (0, 0)

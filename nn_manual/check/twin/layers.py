@@ -20,7 +20,7 @@ from nn_manual.check.twin.by_differences import ByDifferences
 from nn_manual.check.twin.modules import ADAPTED, CannotStandIn, fitting_module, name_in_torch, torch_module
 from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, words_of
-from nn_manual.layers.base import Layer
+from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import has_buffers
 from nn_manual.model.memory import bind
 
@@ -176,7 +176,7 @@ def _forward_in_float64(layer: Layer) -> Callable[..., Array]:
     except BaseException as error:  # a layer may hold anything
         raise_if_nobodys_fault(error)
         raise CannotStandIn(f"it can't be copied, which the check needs: {words_of(error)}") from error
-    param = np.empty(layer.num_parameters)
+    param = np.empty(num_parameters(layer))
     bind(double, param, np.empty_like(param))
 
     def forward(*operands: Array, **noise: Array) -> Array:
