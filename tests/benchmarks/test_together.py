@@ -32,7 +32,7 @@ def test_mutants_are_called_what_they_are_called_one_by_one(owner: type) -> None
 
 def test_a_step_that_is_judged_otherwise_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = change_gradient(Tanh, "grad_input", Fault("everywhere", 1e-4))
-    assert verdicts(wrong, 0)[2:] == (2, [])
+    assert verdicts(wrong, 0)[2:] == (2, [], 0)
 
     def blind(absolute: Any, *_: Any) -> Any:
         return np.ones_like(absolute, bool)
