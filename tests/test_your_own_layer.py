@@ -14,11 +14,11 @@ pytest_plugins = ["pytester"]
 
 PAGE = (Path(__file__).parents[1] / "docs" / "your_own_layer.md").read_text(encoding="utf-8")
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
-LAYER, REFERENCE, COMPOSITE, WITH_DOMAIN, RANDOM, RANDOM_COMPOSITE, WITH_BUFFER = PYTHON.findall(PAGE)
-CONFIG, OF_COMPOSITE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+PRELU, LAYER, REFERENCE, COMPOSITE, WITH_DOMAIN, RANDOM, RANDOM_COMPOSITE, WITH_BUFFER = PYTHON.findall(PAGE)
+PRELU_CONFIG, CONFIG, OF_COMPOSITE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PLUGIN_PAGE = (Path(__file__).parents[1] / "docs" / "pytest_plugin.md").read_text(encoding="utf-8")
 PLUGIN_TEST = PYTHON.findall(PLUGIN_PAGE)[1]
-SENTENCE, NOTE, HEADLINE = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+PRELU_SENTENCE, SENTENCE, NOTE, HEADLINE = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +27,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("my_layers.py").write_text(LAYER)
     Path("swish.yaml").write_text(CONFIG)
+
+
+def test_the_layer_with_weights_trains_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sum(map(bool, PRELU.splitlines())) <= 25  # what a student must write
+    Path("my_layers.py").write_text(PRELU)
+    Path("prelu.yaml").write_text(PRELU_CONFIG)
+    assert cli.main(["train", "prelu.yaml", "--run-dir", "run"]) == 0
+    capsys.readouterr()
+    assert cli.main(["check", "prelu.yaml"]) == 0
+    assert capsys.readouterr().out.endswith(PRELU_SENTENCE)
+    wrong = PRELU.replace("input > 0, 0, input * grad", "input > 0, input, input * grad")
+    assert wrong != PRELU
+    Path("my_layers.py").write_text(wrong)
+    assert cli.main(["check", "prelu.yaml"]) == 3
+    assert capsys.readouterr().out.startswith("gradient check failed: wrong first in 1 (PReLU): 1.grad_weight\n")
 
 
 def test_the_layer_trains_checked() -> None:
