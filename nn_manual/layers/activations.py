@@ -1,8 +1,9 @@
-"""Activations: elementwise functions without parameters."""
+"""Activations: elementwise functions without parameters, each a formula and its derivative."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,6 +26,29 @@ def expit(input: Array) -> Array:
         np.exp(result, out=result)
     result += 1
     return np.divide(1, result, out=result)
+
+
+class Activation(Layer):
+    """An elementwise function, any shape: `forward` is its formula, `derivative` the formula's derivative.
+
+        output     = f(input)
+        grad_input = grad_output * f'(input)
+
+    Derivation: output[i] depends on input[i] alone, so by the chain rule
+    d loss / d input[i] = d loss / d output[i] * f'(input[i]).
+    Raises ValueError for a gradient that is not shaped as the output.
+    """
+
+    @abstractmethod
+    def derivative(self, saved: Any) -> Array:
+        """f'(input), shaped as the input, from what forward saved."""
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        """Scale the gradient by the derivative."""
+        derivative = self.derivative(saved)
+        self.check_gradient(grad_output, derivative.shape)
+        grad_input: Array = grad_output * derivative
+        return grad_input
 
 
 @dataclass(eq=False)
@@ -59,7 +83,7 @@ class ReLU(Layer):
 
 
 @dataclass(eq=False)
-class Tanh(Layer):
+class Tanh(Activation):
     """Hyperbolic tangent, any shape.
 
         output     = tanh(input)
@@ -74,16 +98,14 @@ class Tanh(Layer):
         output = np.tanh(input)
         return output, output
 
-    def backward(self, saved: Array, grad_output: Array) -> Array:
-        """Scale the gradient by 1 - output**2."""
+    def derivative(self, saved: Array) -> Array:
+        """1 - output**2."""
         output = saved
-        self.check_gradient(grad_output, output.shape)
-        grad_input: Array = grad_output * (1 - output * output)
-        return grad_input
+        return 1 - output * output
 
 
 @dataclass(eq=False)
-class GELU(Layer):
+class GELU(Activation):
     """Gaussian error linear unit, any shape: each number times the probability that a normal number lies below it.
 
         exponent    = (8 / pi)**0.5 * (input + 0.044715 * input**3)   where approximate = tanh
@@ -130,12 +152,9 @@ class GELU(Layer):
         derivative += probability
         return np.multiply(input, probability, out=probability), derivative
 
-    def backward(self, saved: Array, grad_output: Array) -> Array:
-        """Scale the gradient by probability + input * density."""
-        derivative = saved
-        self.check_gradient(grad_output, derivative.shape)
-        grad_input: Array = grad_output * derivative
-        return grad_input
+    def derivative(self, saved: Array) -> Array:
+        """probability + input * density."""
+        return saved
 
     def reference(self, input: Any) -> Any:
         """torch.nn.GELU without the rounding of 1 + erf and 1 + tanh: below -8 this rounding leaves no right digit of
@@ -168,7 +187,7 @@ class GELU(Layer):
 
 
 @dataclass(eq=False)
-class Sigmoid(Layer):
+class Sigmoid(Activation):
     """Logistic function, any shape.
 
         output     = expit(input)
@@ -186,16 +205,15 @@ class Sigmoid(Layer):
         output = expit(input)
         return output, output
 
-    def backward(self, saved: Array, grad_output: Array) -> Array:
-        """Scale the gradient by output * (1 - output)."""
+    def derivative(self, saved: Array) -> Array:
+        """output * (1 - output)."""
         output = saved
-        self.check_gradient(grad_output, output.shape)
-        grad_input: Array = grad_output * (output * (1 - output))
-        return grad_input
+        derivative: Array = output * (1 - output)
+        return derivative
 
 
 @dataclass(eq=False)
-class SiLU(Layer):
+class SiLU(Activation):
     """Sigmoid linear unit, or swish, any shape: each number times its sigmoid.
 
         sigmoid    = expit(input)
@@ -212,9 +230,8 @@ class SiLU(Layer):
         sigmoid = expit(input)
         return input * sigmoid, (input, sigmoid)
 
-    def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
-        """Scale the gradient by sigmoid + output * expit(-input)."""
+    def derivative(self, saved: tuple[Array, Array]) -> Array:
+        """sigmoid + output * expit(-input)."""
         input, sigmoid = saved
-        self.check_gradient(grad_output, input.shape)
-        grad_input: Array = grad_output * (sigmoid + input * sigmoid * expit(-input))
-        return grad_input
+        derivative: Array = sigmoid + input * sigmoid * expit(-input)
+        return derivative

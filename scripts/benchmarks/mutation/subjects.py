@@ -109,6 +109,7 @@ def _layer(owner: type[Layer]) -> Subject:
         "update_buffers": ((), buffers),
         "_move": ((), buffers),
         "backward": ((grad_input,), grads),
+        "derivative": ((grad_input,), grads),
         "backward_parameters": ((), frozenset(parameters)),
         **dict.fromkeys(LAYER_HELPERS, ((output | grads | evaluated,), output | grads | evaluated)),
     }

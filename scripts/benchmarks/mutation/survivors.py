@@ -86,7 +86,7 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "return masked(grad_output, output * 2 > 0)",
     ): SAME_SIGN,
     ("Tanh.forward", "return (output, output)", "return (output, -output)"): EVEN,
-    ("Tanh.backward", "output = saved", "output = -saved"): EVEN,
+    ("Tanh.derivative", "output = saved", "output = -saved"): EVEN,
     ("Sequential.forward", "self._check_input(input)", "pass"): CHECKED,
     ("Sequential.forward", "self._check_input(input)", "input"): CHECKED,
     ("Sequential.forward", "self._check_input(input)", "self._check_input(-input)"): CHECKED,
