@@ -22,13 +22,15 @@ from nn_manual import layers
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.cases import CaseResult
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.layers import Layer, Linear, ReLU, Tanh
+from nn_manual.layers import Layer, LayerWithBuffers, LayerWithNoise, Linear, ReLU, Tanh
+from nn_manual.layers.base import LayerDefaults
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
+from nn_manual.losses.base import LossDefaults
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.registry import components
 
-CONTRACTS = {Layer, Loss, Optimizer, Scheduler}
+CONTRACTS = {Layer, LayerDefaults, LayerWithBuffers, LayerWithNoise, Loss, LossDefaults, Optimizer, Scheduler}
 
 SUBJECTS = {subject.owner: subject for subject in subjects()}
 
@@ -79,7 +81,7 @@ def test_every_method_that_computes_is_mutated(made: dict[type, list[Mutant]]) -
     for owner, of_class in made.items():
         computing = {
             *("forward", "backward", "backward_parameters", "backward_target", *LAYER_HELPERS),
-            *("infer", "_affine", "update_buffers", "_move", "counted", "_labels", "_q"),
+            *("infer", "derivative", "_affine", "update_buffers", "_move", "counted", "_labels", "_q"),
             *("coefficients", "decay_factor", "decay", "move", "lr", "observe"),
         }
         if owner is Sequential:  # the check sees those of layers; tests/model/test_sequential.py has the model's
