@@ -47,6 +47,9 @@ def main() -> int:
     parts = "mutants, smallest, alarms, random, appeals, late, together; or all"
     check.add_argument("parts", nargs="*", metavar="PART", help=parts)
     check.add_argument("--nets", type=_range, metavar="FIRST:STOP", help="of random, only these nets, for example 0:50")
+    check.add_argument(
+        "--classes", type=_names, default=(), metavar="CLASS,...", help="of mutants, smallest, together, only these"
+    )
     check.add_argument("--slices", action="store_true", help="of random, only the nets in slices")
     add("functions", _functions, "which wrong functions check_function catches, and its peers")
     reliability = add("reliability", _reliability, "what runs and their files survive")
@@ -70,6 +73,10 @@ def _range(text: str) -> range:
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be FIRST:STOP, such as 0:50, not {text}") from None
     return range(first, stop)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def _step(_: Options) -> int:
@@ -124,7 +131,9 @@ def _mask(_: Options) -> int:
 def _check(options: Options) -> int:
     from benchmarks import check as benchmark_check
 
-    return benchmark_check.main(options.parts, nets=options.nets, only_slices=options.slices)
+    return benchmark_check.main(
+        options.parts, nets=options.nets, only_slices=options.slices, classes=options.classes
+    )
 
 
 def _functions(_: Options) -> int:

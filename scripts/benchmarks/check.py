@@ -35,16 +35,25 @@ SMALLEST = {"float32": 1e-4, "float64": 1e-10}
 NUM_PARTS = 4
 
 
-def main(parts: Sequence[str] = (), *, nets: range | None = None, only_slices: bool = False) -> int:
+def main(
+    parts: Sequence[str] = (),
+    *,
+    nets: range | None = None,
+    only_slices: bool = False,
+    classes: Sequence[str] = (),
+) -> int:
     """Run these parts, by default all. Returns 0, or 1 if a figure is missed. `nets` are the random nets to run; with
-    `only_slices` they run only in slices.
+    `only_slices` they run only in slices. `classes` are the names of those that are mutated, by default all.
     """
-    unknown = set(parts) - set(PARTS)
-    if unknown:
-        print(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
-        return 2
+    owners = [subject.owner.__name__ for subject in subjects()]
+    for what, given, known in (("part", parts, list(PARTS)), ("class", classes, owners)):
+        if unknown := sorted({*given} - {*known}):
+            print(f"unknown {what} {', '.join(unknown)}; known: {', '.join(known)}")
+            return 2
     torch.set_num_threads(1)  # with a dozen elements, a second thread takes longer to start than the work
-    own = {"random": {"nets": nets, "only_slices": only_slices}}
+    numbers = [number for number, owner in enumerate(owners) if not classes or owner in classes]
+    own: dict[str, dict[str, Any]] = {"random": {"nets": nets, "only_slices": only_slices}}
+    own |= {part: {"numbers": numbers} for part in ("mutants", "smallest", "together")}
     passed = [PARTS[part](**own.get(part, {})) for part in parts or PARTS]
     return 0 if all(passed) else 1
 
@@ -79,11 +88,12 @@ class Row:
         )
 
 
-def mutants() -> bool:
-    """The mutation score of each class. All cores work at each class, in parts: one class has most of the mutants."""
+def mutants(numbers: Sequence[int]) -> bool:
+    """The mutation score of the classes of these numbers. All cores work at each class, in parts: one class has most of
+    the mutants.
+    """
     print(f"{'mutants':20} {'all':>6} {'by hand':>8} {'caught':>7} {'named':>6} {'same':>6} {'raise':>6} {'time':>8}")
     rows = []
-    numbers = range(len(subjects()))
     found = on_all_cores(_row, [(number, part) for number in numbers for part in range(NUM_PARTS)])
     for _ in numbers:
         rows.append(functools.reduce(Row.__add__, itertools.islice(found, NUM_PARTS)))
@@ -134,12 +144,12 @@ def _texts(result: Score) -> Iterator[tuple[str, str]]:
         yield f"it said: {words}", "    "
 
 
-def smallest_errors() -> bool:
-    """For each gradient, the smallest relative error that is caught wherever it is made, on all cores."""
+def smallest_errors(numbers: Sequence[int]) -> bool:
+    """For each gradient of these classes, the smallest relative error that is caught wherever it is made, on all cores."""
     columns = " ".join(f"{dtype:>9} {'made':>6} {'alone':>5}" for dtype in ERRORS)
     print(f"{'smallest error always caught':36} {columns}")
     passed = True
-    gradients = [(number, tensor) for number, subject in enumerate(subjects()) for tensor in _gradients(subject.owner)]
+    gradients = [(number, tensor) for number in numbers for tensor in _gradients(subjects()[number].owner)]
     for is_small, row in on_all_cores(_smallest, gradients):
         passed &= is_small
         print(row, flush=True)
@@ -163,13 +173,13 @@ def _smallest(number_and_tensor: tuple[int, str]) -> tuple[bool, str]:
     return is_small, f"{f'{owner.__name__}.{tensor}':36} {row}"
 
 
-def proven_together() -> bool:
-    """Mutants and the smallest errors, in steps that are proven together: they must be named as in steps that are
+def proven_together(numbers: Sequence[int]) -> bool:
+    """Mutants and the smallest errors of these classes, in steps that are proven together: they must be named as in steps that are
     proven one by one.
     """
     columns = f"{'wrong':>6} {'trainings':>9} {'together':>8} {'caught':>7} {'small':>6} {'differ':>6}"
     print(f"{'proven together':20} {columns}")
-    owners = [number for number, subject in enumerate(subjects()) if _can_be_trained(subject.owner)]
+    owners = [number for number in numbers if _can_be_trained(subjects()[number].owner)]
     num_different = 0
     for row in on_all_cores(_together, owners):
         print(row[0], flush=True)
