@@ -4,13 +4,16 @@ PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/ready
 
-.PHONY: train test lint clean
+.PHONY: train test test-all lint clean
 
 train: $(READY)
 	$(VENV)/bin/nn-manual train config/digits.yaml
 
 test: lint
-	$(VENV)/bin/python -m pytest -n 2
+	$(VENV)/bin/python -m pytest -n 2 -m "not slow"
+
+test-all: test
+	$(VENV)/bin/python -m pytest -n 2 -m slow
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .

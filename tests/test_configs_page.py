@@ -58,6 +58,7 @@ def test_the_config_shown_is_one(tmp_path: Path) -> None:
     assert load_config(tmp_path / "shown.yaml").epochs == 20
 
 
+@pytest.mark.slow
 def test_a_csv_is_trained_on_as_the_page_says(tmp_path: Path) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", section("Train on your own CSV"), re.DOTALL)
     assert len(blocks) == 4

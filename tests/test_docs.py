@@ -38,6 +38,7 @@ def test_the_operation_that_it_quotes_is_the_one_in_the_code() -> None:
     assert quoted == source.strip()
 
 
+@pytest.mark.slow
 def test_using_a_model_works_as_it_stands(tmp_path: Path) -> None:
     page = (DOCS / "using_a_model.md").read_text(encoding="utf-8")
     (tmp_path / "page.sh").write_text("\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)))

@@ -98,6 +98,7 @@ def test_a_layer_that_makes_no_model_fails_with_a_message_alone(pytester: pytest
     result.stdout.no_fnmatch_line("*contract.py*")
 
 
+@pytest.mark.slow
 def test_the_packages_own_layers(pytester: pytest.Pytester) -> None:
     test = MARKED.replace("my_layers", "nn_manual.layers")
     num_examples = len(examples(components(Layer)))

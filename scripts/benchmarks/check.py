@@ -145,7 +145,8 @@ def _texts(result: Score) -> Iterator[tuple[str, str]]:
 
 
 def smallest_errors(numbers: Sequence[int]) -> bool:
-    """For each gradient of these classes, the smallest relative error that is caught wherever it is made, on all cores."""
+    """For each gradient of these classes, the smallest relative error that is caught wherever it is made; on all cores.
+    """
     columns = " ".join(f"{dtype:>9} {'made':>6} {'alone':>5}" for dtype in ERRORS)
     print(f"{'smallest error always caught':36} {columns}")
     passed = True
@@ -174,8 +175,8 @@ def _smallest(number_and_tensor: tuple[int, str]) -> tuple[bool, str]:
 
 
 def proven_together(numbers: Sequence[int]) -> bool:
-    """Mutants and the smallest errors of these classes, in steps that are proven together: they must be named as in steps that are
-    proven one by one.
+    """Mutants and the smallest errors of these classes, in steps that are proven together: they must be named as in
+    steps that are proven one by one.
     """
     columns = f"{'wrong':>6} {'trainings':>9} {'together':>8} {'caught':>7} {'small':>6} {'differ':>6}"
     print(f"{'proven together':20} {columns}")

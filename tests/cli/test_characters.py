@@ -33,6 +33,7 @@ def run(folder: Path, environment: dict[str, str], *arguments: str) -> tuple[int
     return done.returncode, (done.stdout + done.stderr).decode("ascii")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "umlauts"),
     [

@@ -140,6 +140,7 @@ def test_a_kernel_that_ends_python_is_a_mismatch(capsys: pytest.CaptureFixture[s
     assert "leaves: forward raised RuntimeError: sys.exit(0)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "how", "place", "where"),
     [
@@ -162,6 +163,7 @@ def test_a_kernel_that_ends_the_process_at_once_is_a_mismatch(
         os.kill(number, signal.SIGKILL)  # it lives still: nobody has waited for its end
 
 
+@pytest.mark.slow
 def test_the_rows_behind_the_one_that_ends_the_process_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(arguments("EndsTwice")) == 3
     said = " ".join(capfd.readouterr().out.split())
@@ -175,6 +177,7 @@ def test_the_rows_behind_the_one_that_ends_the_process_run(tmp_path: Path, capfd
     assert "2 wrong" in said
 
 
+@pytest.mark.slow
 def test_a_kernel_that_ends_the_process_in_many_rows(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +189,7 @@ def test_a_kernel_that_ends_the_process_in_many_rows(
     assert "skipped: the process of the_kernels:Ends had ended 1 times" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["forward", "backward"])
 def test_a_reference_that_ends_the_process_in_a_row(
     where: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -239,6 +243,7 @@ def test_a_signal_ends_both_processes(signum: signal.Signals, tmp_path: Path) ->
     assert not _lives(number)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems don't tell a process that its parent has ended")
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGQUIT])
 def test_what_ends_the_command_at_once_ends_the_kernel(signum: signal.Signals, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from nn_manual.layers import Tanh
 from .conftest import UNCHECKED, finish, start
 
 
+@pytest.mark.slow
 class TestTrain:
     def test_says_one_line_an_epoch_and_a_summary(self, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["train", "small.yaml", "--run-dir", "run"]) == 0

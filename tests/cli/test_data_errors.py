@@ -19,6 +19,7 @@ CSV = "a,b,class\n" + "".join(f"{row},{-row},{row % 2}\n" for row in range(20))
 ARRAYS = "data={Arrays: {file: %s, input: %s, target: class, task: classification}}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["train", "check"])
 @pytest.mark.parametrize("file", ["file.csv", "file.csv.gz", "file.npz", "-"])
 def test_neither_torch_nor_sklearn_is_loaded(small: Path, command: str, file: str) -> None:
@@ -67,6 +68,7 @@ def test_a_fifo_keeps_nobody_waiting(small: Path) -> None:
         assert finish(start("check", *arguments)) == (status, "", f"nn-manual: {message}\n")
 
 
+@pytest.mark.slow
 def test_a_config_from_standard_input(small: Path) -> None:
     done = subprocess.run(
         [COMMAND, "summary", "/dev/stdin"], input=(small / "small.yaml").read_text(), capture_output=True, text=True

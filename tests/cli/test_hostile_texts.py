@@ -227,6 +227,7 @@ def texts_of(figure: Any) -> list[Text]:
 FORMULAS = ["$\\frac$", "$x$"]
 
 
+@pytest.mark.slow
 class TestFigures:
     @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
     @pytest.mark.parametrize("name", [HALF, *FORMULAS])
@@ -306,6 +307,7 @@ half.__name__ = raising.__name__ = {name}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(("function", "reference", "status"), [("half", "definition", 3), ("raising", "definition", 3),
                                                                ("definition", "raising", 2)])  # fmt: skip

@@ -66,6 +66,7 @@ FORMULAS = [
 TORCHS_OWN = [torch.nn.Tanh, torch.nn.CrossEntropyLoss]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 class TestTrainAndCheck:
     @pytest.mark.parametrize(("command", "owner", "method"), FORMULAS)
@@ -216,6 +217,7 @@ def large_if_long(x, weight):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "reference", "notes"),
     [

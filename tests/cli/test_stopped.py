@@ -21,6 +21,7 @@ from nn_manual.run_directory.metrics import read_run
 from .conftest import COMMAND, ENDLESS, HANGING, UNCHECKED, finish, start, take_signals
 
 
+@pytest.mark.slow
 class TestSignals:
     """The first signal finishes the step and writes a checkpoint, the second one ends the process."""
 
@@ -132,6 +133,7 @@ class TestSignals:
         assert capsys.readouterr().err == "nn-manual: terminated\n"
 
 
+@pytest.mark.slow
 class TestTerminal:
     """Nobody who can be told is no reason to stop training, or to call what was written a failure."""
 

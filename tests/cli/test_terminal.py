@@ -80,6 +80,7 @@ def write_layer(folder: Path, *, module: str = "", forward: str = "") -> None:
     write_config(folder, OF_MINE)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 class TestStreamsOfALayer:
     @pytest.mark.parametrize("deed", DEEDS)

@@ -84,6 +84,7 @@ def write(folder: Path, place: str, deed: str, first: int = 1) -> None:
     write_config(folder, OF_MINE)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("deed", RAISED)
 class TestLayer:
@@ -158,6 +159,7 @@ def wrong(x, weight):
 NAMES = ["--shapes", "NxD,D", "--sizes", "N=4,D=6"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("deed", ["raise KeyboardInterrupt('why')", "raise GeneratorExit('why')", "raise Own('why')"])
 class TestFunction:

@@ -39,6 +39,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layouts", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)
 def test_it_is_the_product(m: int, n: int, k: int, layouts: str) -> None:

@@ -95,6 +95,7 @@ def check_plan(trainer: Trainer, batches: Batches) -> None:
         optimizer.num_steps += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=[str(layer) for layer, _ in LAYERS])
 def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:

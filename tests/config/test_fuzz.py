@@ -31,6 +31,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("fuzz") / "run.yaml"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_drawn_configs(source: str) -> None:
     tally = drawn(source, 1000, NUM_CONFIGS[source])
@@ -60,6 +61,7 @@ def test_the_file_with_every_key_is_valid(path: Path) -> None:
     assert outcome(path, FULL.encode()).num_loaded == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     [

@@ -157,6 +157,7 @@ def use_the_last_input(_: Any, grad_output: torch.Tensor) -> torch.Tensor:
     return torch.mul(2 * KEPT["kept"].clamp(min=0), grad_output)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize(
     ("wrong", "words"),

@@ -43,6 +43,7 @@ def definition_of_normalize(x: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.layer_norm(x, x.shape[-1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("seed", range(10))
 def test_a_gradient_of_which_cancellation_leaves_few_digits_is_rounding(dtype: torch.dtype, seed: int) -> None:
@@ -224,6 +225,7 @@ def by_hand(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torc
     return weights / weights.sum(-1, keepdim=True) @ value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", [by_softmax, by_hand])
 @pytest.mark.parametrize("seed", range(4))
 def test_probabilities_of_large_scores_are_as_good_as_the_scores(seed: int, reference: Any) -> None:

@@ -96,6 +96,7 @@ each_form = pytest.mark.parametrize("form", ["pair", "autograd.Function"])
 each_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 
 
+@pytest.mark.slow
 @each_form
 @each_dtype
 @pytest.mark.parametrize("name", KERNELS)
@@ -105,6 +106,7 @@ def test_a_right_kernel_passes(name: str, form: str, dtype: torch.dtype) -> None
         assert report.passed, report
 
 
+@pytest.mark.slow
 @each_form
 @each_dtype
 @pytest.mark.parametrize("mistake", WRONG)

@@ -104,6 +104,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
     assert noted.num_steps, "nothing was compiled"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [BY_STEP, WITHOUT_BUFFERS], ids=["by step", "without buffers"])
 @pytest.mark.parametrize("every", EVERY)
 def test_two_equal_runs_are_the_same_bytes(tmp_path: Path, calls: Calls, every: str, settings: list[str]) -> None:
@@ -130,6 +131,7 @@ RUNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", RUNS)
 def test_a_run_that_is_stopped_goes_on(tmp_path: Path, calls: Calls, settings: str) -> None:
     """A checkpoint is written when the call has ended, and the end is that of a run that nobody stopped."""
@@ -148,6 +150,7 @@ def test_a_run_that_is_stopped_goes_on(tmp_path: Path, calls: Calls, settings: s
         assert end_of(directory) == end_of(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "step"), [("all checked", 6), ("many in a call", 9), ("every 4th", 1), ("one by one", 18)]
 )
@@ -253,6 +256,7 @@ def wrong_sign(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", ["64 MB", "0 kB"])
 @pytest.mark.parametrize("every", [1, 4])
 def test_a_wrong_sign_in_machine_code(

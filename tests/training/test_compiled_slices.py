@@ -76,6 +76,7 @@ def rows_run(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", BETWEEN)
 @pytest.mark.parametrize("settings", [{}, {"clip_grad_norm": 0.1}, {"check_every": 1}, {"check_every": 2}], ids=str)
 def test_the_steps_are_those_of_plain_slices(between: str, settings: dict[str, Any], rows_run: list[int]) -> None:
@@ -99,6 +100,7 @@ def test_the_steps_are_those_of_the_whole_batch(between: str) -> None:
     np.testing.assert_allclose(sliced.model.param_arena, whole.model.param_arena, rtol=0, atol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", BETWEEN)
 def test_a_check_changes_no_bit(between: str) -> None:
     plain, checked = (trained(between=between, check_every=every)[0] for every in (0, 1))

@@ -98,6 +98,7 @@ PLANS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip_grad_norm", [None, 0.05])
 @pytest.mark.parametrize("between", PLANS)
 def test_what_ran_is_proven(between: str, clip_grad_norm: float | None, num_run: list[int]) -> None:
@@ -121,6 +122,7 @@ def test_steps_of_a_regression_are_proven(num_run: list[int]) -> None:
     assert num_run == [1, 1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -231,6 +233,7 @@ def test_a_number_that_isnt_finite_is_named_by_the_formulas() -> None:
     assert plain.num_steps == compiled.num_steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_slices", [1, 2])
 @pytest.mark.parametrize(
     ("part", "name", "value"),

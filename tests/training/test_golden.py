@@ -75,6 +75,7 @@ def test_every_config_has_a_curve() -> None:
     assert configs == SHORTER.keys() == {path.stem for path in GOLDEN.glob("*.json")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHORTER)
 def test_curve(name: str, tmp_path: Path) -> None:
     config = config_of(name, tmp_path)

@@ -115,6 +115,7 @@ def test_the_memory_changes_neither_weights_nor_metrics(tmp_path: Path, memory: 
     assert {name: whole[name] for name in same} == {name: other[name] for name in same}
 
 
+@pytest.mark.slow
 class TestALoopThatIsLeftEarly:
     """Of 4 steps an epoch, the first is proven at once."""
 

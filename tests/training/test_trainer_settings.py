@@ -99,6 +99,7 @@ def trained(trainer: Trainer, settings: dict[str, Any], num_epochs: int = 1) -> 
     return trainer.model.param_arena
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "kinds"),
     [

@@ -142,6 +142,7 @@ def test_the_weights_are_those_of_unchecked_steps(every: int) -> None:
     assert checked.model.param_arena.tobytes() == unchecked.model.param_arena.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "words"), [(1, ""), (2, "step 2 never proven"), (5, "steps 2 to 5 never proven")]
 )

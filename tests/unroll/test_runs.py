@@ -67,6 +67,7 @@ def test_every_config_is_there() -> None:
     assert {path.stem for path in (ROOT / "config").glob("*.yaml")} == SHORTER.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHORTER)
 def test_losses_are_the_run_s(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = load_config(ROOT / "config" / f"{name}.yaml", [*SHORTER[name], "gradient_check.every=0"])

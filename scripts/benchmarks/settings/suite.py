@@ -16,7 +16,7 @@ from benchmarks.processes import ROOT
 from benchmarks.settings.facts import Facts
 from benchmarks.settings.setting import Place, Setting, SettingError
 
-#: As in `make test`, but with a form of report that has the file of each test.
+#: As in `make test-all`, but with a form of report that has the file of each test.
 PYTEST = ["-m", "pytest", "-n", "2", "-o", "junit_family=xunit1"]
 
 

@@ -46,6 +46,7 @@ def wrong_tensor(found: Entry) -> str:
     return found.failure.failures[0].name
 
 
+@pytest.mark.slow
 def test_the_packages_components_pass() -> None:
     report = catalogue()
     assert report.passed, str(report)

@@ -133,6 +133,7 @@ def end_of(monkeypatch: pytest.MonkeyPatch, words: str, step: int, how: str, mem
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["from then on", "in that step", "once"])
 @pytest.mark.parametrize("step", [1, 2, 5, NUM_STEPS])
 @pytest.mark.parametrize("words", FAULTS)

@@ -67,6 +67,7 @@ def test_every_tensor_has_a_name() -> None:
     ]  # fmt: skip - a list of names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tensor", ["grad_weight", "grad_bias", "grad_input"])
 @pytest.mark.parametrize("make", COMPOSITES)
 def test_a_wrong_layer_inside_is_named(make: Callable[[], Layer], tensor: str) -> None:

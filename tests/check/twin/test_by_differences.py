@@ -46,6 +46,7 @@ def test_a_right_layer_passes(name: str, features: int, dtype: str) -> None:
         assert report.passed or all("zero everywhere" in sentence for sentence in report.vacuous)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FORMULAS)
 def test_a_right_layer_trains_in_a_net_and_a_wrong_one_is_named(name: str, dtype: str) -> None:
@@ -108,6 +109,7 @@ def test_what_differences_cannot_judge_is_neither_right_nor_wrong() -> None:
     assert [failure.index for failure in wrong_elsewhere.failures] == [(0, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upstream", KINDS_OF_UPSTREAM)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_where_a_lookup_jumps_the_slopes_beside_the_jump_are_judged_at_their_own_scale(

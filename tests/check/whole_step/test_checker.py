@@ -76,6 +76,7 @@ def test_a_right_model_passes_and_every_tensor_is_compared_once(dtype: str) -> N
     assert all(comparison.scale > 0 for comparison in report.comparisons)
 
 
+@pytest.mark.slow
 @each_dtype
 @pytest.mark.parametrize("tensor", GRADIENTS)
 def test_every_wrong_gradient_is_caught_and_named(tensor: str, dtype: str) -> None:

@@ -24,6 +24,7 @@ def with_channels_last(tensor: torch.Tensor) -> bool:
     return not tensor.is_contiguous() and tensor.is_contiguous(memory_format=formats[tensor.ndim])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layout", "is_misread", "shape"),
     [
@@ -129,6 +130,7 @@ def test_a_size_with_a_tail_is_even_where_odd_ones_are_refused() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_rounding_alone_changes_has_no_tail_to_meet() -> None:
     """A long recurrence of large weights: in another layout its products round in another order, and all is other."""
 

@@ -46,6 +46,7 @@ def scaled(error: float, only: torch.dtype | None = None) -> type[Function]:
 
 
 #: Half an eps is one rounding. The reference makes one; three times as much is allowed, the kernel's own with it.
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "eps"), [("bfloat16", 2**-7), ("float16", 2**-10)])
 def test_three_roundings_are_allowed(dtype: str, eps: float) -> None:
     sizes = {"N": 64, "D": 32}
@@ -173,6 +174,7 @@ def test_inputs_that_cannot_be_made_are_named() -> None:
         check_function(scaled(0), definition, torch.ones(3))  # type: ignore[arg-type] # that is the mistake
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_long_sum_in_16_bits_shows(dtype: str, seed: int) -> None:

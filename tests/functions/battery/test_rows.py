@@ -191,6 +191,7 @@ def check(function: Any, **options: Any) -> FunctionReport:
     return check_function(function, product, inputs, sizes={"N": 4, "D": 5}, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "row", "words"), WRONG, ids=[row for _, row, _ in WRONG])
 def test_a_row_names_what_the_values_do_not_show(function: Any, row: str, words: str) -> None:
     report = check(function)

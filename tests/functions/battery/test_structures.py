@@ -127,6 +127,7 @@ def torch_batch_norm() -> torch.nn.Module:
     return torch.nn.BatchNorm1d(3, affine=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_buffers_of_a_module_are_compared_by_their_names(dtype: str) -> None:
     for assigns in (False, True):

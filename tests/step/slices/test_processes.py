@@ -135,6 +135,7 @@ def results_of(directory: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "other"),
     [

@@ -69,6 +69,7 @@ def test_a_setting_that_changes_between_steps_counts(layer: str, name: str, valu
         np.testing.assert_allclose(sliced, whole, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_slices", [2, 7, 50, 60])
 @pytest.mark.parametrize("check_every", [0, 1])
 def test_slices_train_as_the_whole_batch_does(num_slices: int, check_every: int) -> None:
