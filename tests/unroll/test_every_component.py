@@ -91,7 +91,7 @@ def test_many_layers_of_one_kind_are_functions() -> None:
     input, target = (generator.standard_normal((6, 4), np.float32) for _ in range(2))
     text = page_of(model, MSELoss(), SGD(model, lr=0.1), input, target)
     functions = [line.partition("(")[0] for line in text.splitlines() if line.startswith("def ")]
-    names = ["layer_norm", "layer_norm_backward", "linear", "linear_backward", "train_step"]
+    names = ["tanh", "tanh_backward", "layer_norm", "layer_norm_backward", "linear", "linear_backward", "train_step"]
     assert functions == [f"def {name}" for name in names]
     assert "    output_3 = linear(output_2, weight_3, bias_3)" in text.splitlines()
 

@@ -30,6 +30,10 @@ ZERO_TOTAL = (
     "does"
 )
 ALL_COUNT = "no example ignores a class without weights: every row counts there, in each step"
+EMPTY = (
+    "only arrays without elements take another way, in which the check compares nothing; tests/losses/test_edge_shapes.py "
+    "and tests/layers/test_edge_shapes.py have them"
+)
 ADDS_ZERO = "without it (0) the line adds or subtracts 0"
 TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
@@ -87,6 +91,12 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ): SAME_SIGN,
     ("Tanh.forward", "return (output, output)", "return (output, -output)"): EVEN,
     ("Tanh.derivative", "output = saved", "output = -saved"): EVEN,
+    ("Tanh.backward", "derivative = self.derivative(saved)", "derivative = self.derivative(-saved)"): EVEN,
+    **{
+        ("MSELoss.forward", "self.reduction == 'mean' and (not squares.size)", mutated): EMPTY
+        for mutated in ("False", "self.reduction != 'mean' and (not squares.size)")
+    },
+    ("MSELoss.backward", "not difference.size", "False"): EMPTY,
     ("Sequential.forward", "self._check_input(input)", "pass"): CHECKED,
     ("Sequential.forward", "self._check_input(input)", "input"): CHECKED,
     ("Sequential.forward", "self._check_input(input)", "self._check_input(-input)"): CHECKED,

@@ -156,6 +156,7 @@ def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: 
     assert [key for key in ours if ours[key] != theirs[key]] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "other"),
     [
