@@ -1,6 +1,6 @@
 """Layers: each its configuration, its formulas and their derivation."""
 
-from nn_manual.layers.activations import GELU, ReLU, Sigmoid, SiLU, Tanh
+from nn_manual.layers.activations import GELU, Activation, ReLU, Sigmoid, SiLU, Tanh
 from nn_manual.layers.attention import CausalSelfAttention
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d
@@ -21,6 +21,7 @@ from nn_manual.layers.with_noise import LayerWithNoise
 __all__ = [
     "GELU",
     "LSTM",
+    "Activation",
     "AdaptiveAvgPool2d",
     "AvgPool2d",
     "BatchNorm1d",
