@@ -27,6 +27,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["NN_MANUAL_CACHE"] = folder.name
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The samples of the campaigns are slow. They alone catch a campaign that doesn't run, or sees nothing any more."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent / "benchmarks"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _forget_modules_of_users() -> Iterator[None]:
     """Each test writes its own my_layers.py: the next one must not find what this one imported."""

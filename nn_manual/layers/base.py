@@ -17,7 +17,7 @@ from nn_manual.defaults import default
 #: bounds themselves, which may be infinite; or the integers of a range whose step is 1.
 Domain: TypeAlias = Literal["real", "positive", "nonzero"] | tuple[float, float] | range
 
-#: The base that a layer gets if its class defines one of these methods and doesn't name the base.
+#: The base that a layer gets if its class has one of these methods and doesn't name the base.
 BASE_OF_METHOD: dict[str, type[Any]] = {}
 
 
@@ -73,7 +73,7 @@ class LayerDefaults(ABC):
         super().__init_subclass__(**keywords)
         for method, base in BASE_OF_METHOD.items():
             # Not issubclass: ABCMeta would remember its answer.
-            if method in vars(cls) and base not in cls.__mro__:
+            if hasattr(cls, method) and base not in cls.__mro__:
                 cls.__bases__ = (*(own for own in cls.__bases__ if own not in base.__mro__), base)
         match cls.domain:
             case "real" | "positive" | "nonzero" | range(step=1):

@@ -145,6 +145,36 @@ class Narrowed(Around):
         return {"inner": input_shape}
 
 
+class Halved:
+    """Random numbers from a class that is no layer."""
+
+    noise: Any
+
+    def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        return {"half": input_shape}
+
+    def draw_noise(self, generator: Any) -> None:  # noqa: ARG002 - a layer's
+        self.noise.half[...] = 0.5
+
+
+@dataclass(eq=False)
+class HalvedTanh(Halved, Tanh):
+    """output = tanh(input) / 2"""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        output, saved = super().forward(input)
+        return output * self.noise.half, saved
+
+    def infer(self, input: Array) -> Array:
+        return super().forward(input)[0]
+
+
+def test_what_a_mixin_brings_counts() -> None:
+    assert issubclass(HalvedTanh, LayerWithNoise)
+    output, _ = Sequential(HalvedTanh(), dtype="float64").forward(np.full((2, 3), 0.3))
+    np.testing.assert_array_equal(output, np.tanh(np.full((2, 3), 0.3)) * 0.5)
+
+
 @pytest.mark.parametrize("around", [Around, Narrowed])
 def test_a_layer_that_names_no_base_gets_it(around: type[Around]) -> None:
     layer = WithAll()
