@@ -60,6 +60,7 @@ def test_the_config_shown_is_one(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_csv_is_trained_on_as_the_page_says(tmp_path: Path) -> None:
+    """It alone runs the page's commands on a CSV file."""
     blocks = re.findall(r"```sh\n(.*?)```", section("Train on your own CSV"), re.DOTALL)
     assert len(blocks) == 4
     path = os.pathsep.join([str(Path(sys.executable).parent), sysconfig.get_path("scripts"), os.environ["PATH"]])

@@ -40,6 +40,7 @@ def test_the_operation_that_it_quotes_is_the_one_in_the_code() -> None:
 
 @pytest.mark.slow
 def test_using_a_model_works_as_it_stands(tmp_path: Path) -> None:
+    """It alone runs the page's commands one after the other."""
     page = (DOCS / "using_a_model.md").read_text(encoding="utf-8")
     (tmp_path / "page.sh").write_text("\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)))
     (tmp_path / "page.py").write_text("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)))

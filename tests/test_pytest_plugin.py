@@ -100,6 +100,7 @@ def test_a_layer_that_makes_no_model_fails_with_a_message_alone(pytester: pytest
 
 @pytest.mark.slow
 def test_the_packages_own_layers(pytester: pytest.Pytester) -> None:
+    """It alone runs the plugin on all layers of the package."""
     test = MARKED.replace("my_layers", "nn_manual.layers")
     num_examples = len(examples(components(Layer)))
     result = run(pytester, "", test, "-k", "float32-random")

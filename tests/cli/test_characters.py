@@ -44,6 +44,7 @@ def run(folder: Path, environment: dict[str, str], *arguments: str) -> tuple[int
 def test_a_path_that_an_ascii_terminal_lacks(
     tmp_path: Path, environment: dict[str, str], umlauts: tuple[str, str, str]
 ) -> None:
+    """It alone has processes whose terminal lacks the characters of a path."""
     a, o, u = umlauts
     folder = tmp_path / "é漢"
     folder.mkdir()

@@ -152,6 +152,7 @@ def test_a_kernel_that_ends_python_is_a_mismatch(capsys: pytest.CaptureFixture[s
 def test_a_kernel_that_ends_the_process_at_once_is_a_mismatch(
     kernel: str, how: str, place: str, where: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """It alone has a kernel that ends its process before the first row is done."""
     assert main(arguments(kernel)) == 3
     line = KERNELS[: KERNELS.index(place)].count("\n") + 1
     at = f" at {tmp_path / 'the_kernels.py'}:{line}" if place else ""
@@ -165,6 +166,7 @@ def test_a_kernel_that_ends_the_process_at_once_is_a_mismatch(
 
 @pytest.mark.slow
 def test_the_rows_behind_the_one_that_ends_the_process_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It alone sees rows lost behind the one that ends the process."""
     assert main(arguments("EndsTwice")) == 3
     said = " ".join(capfd.readouterr().out.split())
     assert "gradient check failed: the values agree, sizes N=0 is wrong" in said
@@ -181,6 +183,7 @@ def test_the_rows_behind_the_one_that_ends_the_process_run(tmp_path: Path, capfd
 def test_a_kernel_that_ends_the_process_in_many_rows(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It alone starts a process again and again."""
     monkeypatch.setattr(own_process, "MOST_ENDS", 1)
     assert main(arguments("Ends")) == 3
     said = " ".join(capfd.readouterr().out.split())
@@ -194,6 +197,7 @@ def test_a_kernel_that_ends_the_process_in_many_rows(
 def test_a_reference_that_ends_the_process_in_a_row(
     where: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """It alone has a reference, not a kernel, that ends the process."""
     assert main(arguments("Scale", "--reference", f"the_kernels:ends_{where}")) == 0
     said = " ".join(capfd.readouterr().out.split())
     line = KERNELS[: KERNELS.index(f"ctypes.string_at({1 if where == 'forward' else 2})")].count("\n") + 1
@@ -247,6 +251,7 @@ def test_a_signal_ends_both_processes(signum: signal.Signals, tmp_path: Path) ->
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems don't tell a process that its parent has ended")
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGQUIT])
 def test_what_ends_the_command_at_once_ends_the_kernel(signum: signal.Signals, tmp_path: Path) -> None:
+    """It alone sees a process of a kernel that outlives its command."""
     process, number = signalled(signum, tmp_path)
     assert finish(process)[0] == -signum
     end = time.perf_counter() + HANGING

@@ -24,6 +24,8 @@ from .conftest import UNCHECKED, finish, start
 
 @pytest.mark.slow
 class TestTrain:
+    """They alone train whole runs by the command, and read all that it prints and leaves."""
+
     def test_says_one_line_an_epoch_and_a_summary(self, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["train", "small.yaml", "--run-dir", "run"]) == 0
         out, err = capsys.readouterr()

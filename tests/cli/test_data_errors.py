@@ -23,6 +23,7 @@ ARRAYS = "data={Arrays: {file: %s, input: %s, target: class, task: classificatio
 @pytest.mark.parametrize("command", ["train", "check"])
 @pytest.mark.parametrize("file", ["file.csv", "file.csv.gz", "file.npz", "-"])
 def test_neither_torch_nor_sklearn_is_loaded(small: Path, command: str, file: str) -> None:
+    """It alone sees a heavy library loaded before an error of the data."""
     (small / file).write_text("a,b,class\n1,2,zero\n")
     code = (
         "import sys\nfrom nn_manual.cli import main\nstatus = main(sys.argv[1:])\n"
@@ -70,6 +71,7 @@ def test_a_fifo_keeps_nobody_waiting(small: Path) -> None:
 
 @pytest.mark.slow
 def test_a_config_from_standard_input(small: Path) -> None:
+    """It alone reads a config from a pipe."""
     done = subprocess.run(
         [COMMAND, "summary", "/dev/stdin"], input=(small / "small.yaml").read_text(), capture_output=True, text=True
     )

@@ -229,6 +229,8 @@ FORMULAS = ["$\\frac$", "$x$"]
 
 @pytest.mark.slow
 class TestFigures:
+    """They alone draw figures of hostile texts."""
+
     @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
     @pytest.mark.parametrize("name", [HALF, *FORMULAS])
     def test_a_name_is_no_formula(self, name: str, ending: str, tmp_path: Path) -> None:
@@ -312,6 +314,7 @@ half.__name__ = raising.__name__ = {name}
 @pytest.mark.parametrize(("function", "reference", "status"), [("half", "definition", 3), ("raising", "definition", 3),
                                                                ("definition", "raising", 2)])  # fmt: skip
 def test_check_function(small: Path, function: str, reference: str, status: int, said: Any) -> None:
+    """It alone has hostile texts in the report on a function."""
     (small / "odd_functions.py").write_text(FUNCTIONS.format(hostile=ascii(HALF), name=ascii(HOSTILE)))
     names = [f"odd_functions:{function}", "--reference", f"odd_functions:{reference}"]
     said("check-function", *names, "--shapes", "NxD,D", "--sizes", "N=4,D=6", status=status)

@@ -69,6 +69,8 @@ TORCHS_OWN = [torch.nn.Tanh, torch.nn.CrossEntropyLoss]
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 class TestTrainAndCheck:
+    """They alone run with too little memory."""
+
     @pytest.mark.parametrize(("command", "owner", "method"), FORMULAS)
     def test_in_a_formula(
         self,
@@ -234,6 +236,7 @@ def test_check_function(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """It alone has a function that gets too little memory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_functions.py").write_text(FUNCTIONS)
     names = [f"my_functions:{function}", "--reference", f"my_functions:{reference}"]

@@ -83,6 +83,8 @@ def write_layer(folder: Path, *, module: str = "", forward: str = "") -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 class TestStreamsOfALayer:
+    """They alone have layers of the user's that write to, close or replace the standard streams."""
+
     @pytest.mark.parametrize("deed", DEEDS)
     def test_a_module_does_something_to_them(self, small: Path, deed: str) -> None:
         write_layer(small, module=DEEDS[deed])

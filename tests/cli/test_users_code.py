@@ -88,6 +88,8 @@ def write(folder: Path, place: str, deed: str, first: int = 1) -> None:
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("deed", RAISED)
 class TestLayer:
+    """They alone have every way in which a layer of the user's raises or ends, in each command."""
+
     @pytest.mark.parametrize(
         ("place", "said"),
         [
@@ -163,6 +165,8 @@ NAMES = ["--shapes", "NxD,D", "--sizes", "N=4,D=6"]
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("deed", ["raise KeyboardInterrupt('why')", "raise GeneratorExit('why')", "raise Own('why')"])
 class TestFunction:
+    """They alone have every way in which a user's function raises or ends."""
+
     def test_function_and_reference(self, small: Path, deed: str, capsys: pytest.CaptureFixture[str]) -> None:
         text = FUNCTIONS.format(deed)
         (small / "own_functions.py").write_text(text)

@@ -34,6 +34,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_drawn_configs(source: str) -> None:
+    """It alone has configs that are drawn at random."""
     tally = drawn(source, 1000, NUM_CONFIGS[source])
     assert tally.faults == {}
     assert tally.num_loaded >= 5
@@ -78,6 +79,7 @@ def test_the_file_with_every_key_is_valid(path: Path) -> None:
     ids=["deep", "the same key", "the same error", "many copies", "copies of copies", "groups", "LSTMs", "aliases"],
 )  # fmt: skip - one case a line
 def test_bombs(path: Path, content: str) -> None:
+    """It alone has configs whose aliases multiply."""
     tallies: list[Tally] = []
     calls = num_calls(lambda: tallies.append(outcome(path, content.encode())))
     assert (tallies[0].num_refused, tallies[0].faults) == (1, {})

@@ -171,6 +171,7 @@ def use_the_last_input(_: Any, grad_output: torch.Tensor) -> torch.Tensor:
 def test_an_autograd_function_that_misbehaves_is_named(
     wrong: Function, words: str, deep: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It alone has each way in which an autograd.Function misbehaves."""
     def function(x: torch.Tensor) -> torch.Tensor:
         output: torch.Tensor = Slope.apply(3 * x).sin()  # type: ignore[no-untyped-call] # torch has none
         return output

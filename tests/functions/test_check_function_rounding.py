@@ -229,6 +229,7 @@ def by_hand(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torc
 @pytest.mark.parametrize("reference", [by_softmax, by_hand])
 @pytest.mark.parametrize("seed", range(4))
 def test_probabilities_of_large_scores_are_as_good_as_the_scores(seed: int, reference: Any) -> None:
+    """It alone has the rounding of large scores blamed."""
     generator = torch.Generator().manual_seed(seed)
     inputs = [torch.randn(7, 6, generator=generator) for _ in range(3)]
     others = ["grad_output", "requires_grad", "two forwards", "inputs", "twice", "cost"]

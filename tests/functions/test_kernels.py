@@ -101,6 +101,7 @@ each_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @each_dtype
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_right_kernel_passes(name: str, form: str, dtype: torch.dtype) -> None:
+    """It alone has false alarms about other people's kinds of kernels."""
     for seed in range(3):
         report = check(KERNELS[name], form, dtype, seed)
         assert report.passed, report
@@ -111,6 +112,7 @@ def test_a_right_kernel_passes(name: str, form: str, dtype: torch.dtype) -> None
 @each_dtype
 @pytest.mark.parametrize("mistake", WRONG)
 def test_a_wrong_kernel_is_caught_and_described(mistake: str, form: str, dtype: torch.dtype) -> None:
+    """It alone has the description of each mistake in such a kernel."""
     name, backward, words = WRONG[mistake]
     for seed in range(3):
         report = check(KERNELS[name]._replace(backward=backward), form, dtype, seed)

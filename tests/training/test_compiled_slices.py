@@ -103,6 +103,7 @@ def test_the_steps_are_those_of_the_whole_batch(between: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("between", BETWEEN)
 def test_a_check_changes_no_bit(between: str) -> None:
+    """It alone compares checked compiled slices with unchecked ones."""
     plain, checked = (trained(between=between, check_every=every)[0] for every in (0, 1))
     for name, array in plain.model.state_dict().items():
         assert np.array_equal(checked.model.state_dict()[name], array), name

@@ -246,6 +246,7 @@ def test_a_number_that_isnt_finite_is_named_by_the_formulas() -> None:
     ],
 )
 def test_a_setting_that_changes_between_epochs_counts(part: str, name: str, value: object, num_slices: int) -> None:
+    """It alone sees a plan that is kept though a setting has changed."""
     losses = {}
     for compiled in (False, True):
         model = Sequential(Linear(6, 16), GELU(), Linear(16, 4), seed=0)

@@ -78,6 +78,7 @@ def test_every_config_has_a_curve() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHORTER)
 def test_curve(name: str, tmp_path: Path) -> None:
+    """It alone sees a loss curve of config/ that has changed."""
     config = config_of(name, tmp_path)
     if isinstance(config.data, FashionMNIST) and not config.data.folder.exists():
         pytest.skip(f"{config.data.folder} isn't there: install Debian's dataset-fashion-mnist")

@@ -112,6 +112,7 @@ def trained(trainer: Trainer, settings: dict[str, Any], num_epochs: int = 1) -> 
     ],
 )
 def test_what_is_set_is_what_a_trainer_made_with_it_does(settings: dict[str, Any], kinds: str) -> None:
+    """It alone sees a setting that acts otherwise when it is set later."""
     given = {name: value for name, value in settings.items() if name != "num_steps"}
     expected = trained(classifier(check_every=0, **given), {}, 0)
     for kind in kinds.split(", "):

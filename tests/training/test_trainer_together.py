@@ -147,6 +147,7 @@ def test_the_weights_are_those_of_unchecked_steps(every: int) -> None:
     ("number", "words"), [(1, ""), (2, "step 2 never proven"), (5, "steps 2 to 5 never proven")]
 )
 def test_steps_that_are_never_proven_are_named_when_the_program_ends(number: int, words: str) -> None:
+    """It alone ends whole programs with steps that nobody proved."""
     program = f"""
         from proving import *
         trainer = trainer_of(net())

@@ -51,6 +51,7 @@ def test_expressions_are_those_of_the_formulas() -> None:
 
 @pytest.mark.slow
 def test_loops_over_time_and_pieces_of_a_batch_stay_loops() -> None:
+    """It alone makes pages of nets with loops."""
     lines = lines_of(page_of("lstm", "data.Text.stride=4096"))
     loops = [line for line in lines if line.startswith("for ")]
     assert loops == ["for t in range(64):", "for t in reversed(range(64)):"]

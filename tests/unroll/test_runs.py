@@ -70,6 +70,7 @@ def test_every_config_is_there() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHORTER)
 def test_losses_are_the_run_s(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It alone runs whole scripts beside whole runs."""
     config = load_config(ROOT / "config" / f"{name}.yaml", [*SHORTER[name], "gradient_check.every=0"])
     if isinstance(config.data, FashionMNIST):
         if not config.data.folder.exists():

@@ -48,6 +48,7 @@ def wrong_tensor(found: Entry) -> str:
 
 @pytest.mark.slow
 def test_the_packages_components_pass() -> None:
+    """It alone runs every component of the package through every kind of input, in both dtypes."""
     report = catalogue()
     assert report.passed, str(report)
     assert len(report.entries) >= 44

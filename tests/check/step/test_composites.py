@@ -71,6 +71,7 @@ def test_every_tensor_has_a_name() -> None:
 @pytest.mark.parametrize("tensor", ["grad_weight", "grad_bias", "grad_input"])
 @pytest.mark.parametrize("make", COMPOSITES)
 def test_a_wrong_layer_inside_is_named(make: Callable[[], Layer], tensor: str) -> None:
+    """It alone has each wrong gradient of a layer that stands in a composite."""
     model = model_of(make())
     inside = [(name, layer) for name, layer in model.named_layers() if name[0] == "1" and isinstance(layer, Linear)]
     for name, layer in inside:

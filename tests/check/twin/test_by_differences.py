@@ -50,6 +50,7 @@ def test_a_right_layer_passes(name: str, features: int, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FORMULAS)
 def test_a_right_layer_trains_in_a_net_and_a_wrong_one_is_named(name: str, dtype: str) -> None:
+    """It alone has layers that are compared with differences in whole trainings, right ones and wrong ones."""
     for seed, features in ((0, 2), (1, 4)):
         generator = np.random.default_rng([seed, 7])
         input, target = draw("random", (5, 3), dtype, generator), draw("random", (5, 2), dtype, generator)

@@ -80,6 +80,7 @@ def test_a_right_model_passes_and_every_tensor_is_compared_once(dtype: str) -> N
 @each_dtype
 @pytest.mark.parametrize("tensor", GRADIENTS)
 def test_every_wrong_gradient_is_caught_and_named(tensor: str, dtype: str) -> None:
+    """It alone has each gradient of a net wrong in turn."""
     place, name = tensor.split(".")
     for mistake, change in CHANGES.items():
         model, loss = net(dtype), MSELoss()

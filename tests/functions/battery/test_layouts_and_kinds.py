@@ -277,6 +277,7 @@ def test_a_tile_in_the_corner() -> None:
 
 @pytest.mark.slow
 def test_a_long_size_that_may_take_much_memory_is_left_out() -> None:
+    """It alone sees a row that takes too much memory."""
     def outer(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return (x[:, None] * y).repeat(1, 1, 8).sum(2)
 

@@ -36,6 +36,7 @@ def with_channels_last(tensor: torch.Tensor) -> bool:
 def test_axes_may_have_changed_places_in_memory(
     layout: str, is_misread: Callable[[torch.Tensor], bool], shape: tuple[int, ...], family: str
 ) -> None:
+    """It alone has every layout in memory."""
     def misread(tensor: torch.Tensor) -> torch.Tensor:
         return raw(tensor, int(tensor.storage_offset())) if is_misread(tensor) else tensor
 

@@ -49,6 +49,7 @@ def scaled(error: float, only: torch.dtype | None = None) -> type[Function]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "eps"), [("bfloat16", 2**-7), ("float16", 2**-10)])
 def test_three_roundings_are_allowed(dtype: str, eps: float) -> None:
+    """It alone has right functions in 16 bits, each with its roundings."""
     sizes = {"N": 64, "D": 32}
     assert check_function(scaled(0), definition, inputs, sizes=sizes, dtypes=[dtype]).passed
     assert check_function(scaled(0.4 * eps), definition, inputs, sizes=sizes, dtypes=[dtype]).passed

@@ -194,6 +194,7 @@ def check(function: Any, **options: Any) -> FunctionReport:
 @pytest.mark.slow
 @pytest.mark.parametrize(("function", "row", "words"), WRONG, ids=[row for _, row, _ in WRONG])
 def test_a_row_names_what_the_values_do_not_show(function: Any, row: str, words: str) -> None:
+    """It alone has a wrong function for each row of the battery."""
     report = check(function)
     assert report.agrees, report
     assert not report.passed

@@ -130,6 +130,7 @@ def torch_batch_norm() -> torch.nn.Module:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_buffers_of_a_module_are_compared_by_their_names(dtype: str) -> None:
+    """It alone compares the buffers of modules."""
     for assigns in (False, True):
         module = BatchNorm(assigns=assigns)
         report = check_function(module, torch_batch_norm(), [values(4, 3).float()], dtypes=[dtype])

@@ -167,6 +167,7 @@ def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: 
     ],
 )
 def test_without_bitwise_they_are_equal_within_rounding(folder: Path, name: str, other: str) -> None:
+    """It alone adds gradients in another order on each number of processes."""
     fast, alone = (read_weights(folder / each / "model.safetensors") for each in (name, other))
     for name, weight in alone.items():
         np.testing.assert_allclose(fast[name], weight, rtol=0, atol=1e-5)
