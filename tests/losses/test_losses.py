@@ -122,6 +122,11 @@ def test_docstring_agrees(loss: Loss, dtype: str, kind: str) -> None:
             assert_equal(value, np.asarray(stated[name], dtype))
 
 
+def test_help_shows_the_formulas_first() -> None:
+    own = [name for name in vars(Loss) if not name.startswith("_")]
+    assert own == ["forward", "backward", "reference", "examples"]
+
+
 @pytest.mark.parametrize("loss_class", [MSELoss, TraceLoss, CrossEntropyLoss])
 def test_docstring_states_every_gradient(loss_class: type[Loss]) -> None:
     stated = {line.name for line in formulas(loss_class)}
