@@ -36,7 +36,7 @@ SUBJECTS = {subject.owner: subject for subject in subjects()}
 
 #: How many mutants of each class are tried here, spread over all of them; `scripts/benchmark.py check mutants`
 #: takes all.
-NUM_SAMPLED = 12
+NUM_SAMPLED = 8
 
 
 @pytest.fixture(scope="module")
