@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -12,6 +12,17 @@ def default(method: F) -> F:
     """Decorator of a base class's method that few classes define: `defines` knows it as the default."""
     method.is_default = True  # type: ignore[attr-defined]  # a mark
     return method
+
+
+def take_from_behind(cls: type, names: Iterable[str]) -> None:
+    """Give a class what one of its bases has under these names, where the default of another base stands before it: the
+    reference of a mixin that comes after the base class counts.
+    """
+    for name in names:
+        own = (vars(base)[name] for base in cls.__mro__ if name in vars(base))
+        found = next((value for value in own if not hasattr(value, "is_default")), None)
+        if found is not None and hasattr(getattr(cls, name), "is_default"):
+            setattr(cls, name, found)
 
 
 def defines(component: object, method: str) -> bool:

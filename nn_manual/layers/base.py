@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
-from nn_manual.defaults import default
+from nn_manual.defaults import default, take_from_behind
 
 #: The inputs that a layer takes: all real numbers, those above 0, all but 0, or those between two bounds, without the
 #: bounds themselves, which may be infinite; or the integers of a range whose step is 1.
@@ -74,7 +74,13 @@ class LayerDefaults(ABC):
         for method, base in BASE_OF_METHOD.items():
             # Not issubclass: ABCMeta would remember its answer.
             if hasattr(cls, method) and base not in cls.__mro__:
-                cls.__bases__ = (*(own for own in cls.__bases__ if own not in base.__mro__), base)
+                general = next((own for own in cls.__bases__ if own in base.__mro__), None)
+                in_place = tuple(base if own is general else own for own in cls.__bases__)
+                cls.__bases__ = in_place if general is not None else (*cls.__bases__, base)
+        take_from_behind(cls, ("reference", "infer_reference", "kink_distance"))
+        if not cls.torch_class:  # a mixin behind the base may name it
+            named = (vars(own)["torch_class"] for own in cls.__mro__ if "torch_class" in vars(own))
+            cls.torch_class = next((name for name in named if name != ""), "")
         match cls.domain:
             case "real" | "positive" | "nonzero" | range(step=1):
                 return
@@ -104,6 +110,10 @@ class LayerDefaults(ABC):
     def update_buffers(self, saved: Any) -> None:
         """Move the buffers, and nothing else. A training step does this after backward; forward returned `saved`. By
         default there are none.
+        """
+
+    def reset_buffers(self) -> None:  # noqa: B027 - most layers have none
+        """Fill `self.buffer`, which is zero, with its first values. Those of a composite's children are there already.
         """
 
     @default

@@ -51,7 +51,7 @@ def counter_names(layer: Layer) -> tuple[str, ...]:
     """The names of the buffers that are counts; for a composite, "child.count"."""
     own = layer.counter_names() if isinstance(layer, LayerWithBuffers) else ()
     inside = {name: counter_names(child) for name, child in layer.children().items()}
-    return (*own, *(f"{name}.{count}" for name, counts in inside.items() for count in counts))
+    return tuple(dict.fromkeys((*own, *(f"{name}.{count}" for name, counts in inside.items() for count in counts))))
 
 
 def buffer_names(layer: Layer) -> tuple[str, ...]:

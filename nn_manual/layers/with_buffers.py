@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
-
 from nn_manual.arrays import Shape
 from nn_manual.layers.base import BASE_OF_METHOD, Layer
 
@@ -13,8 +10,9 @@ class LayerWithBuffers(Layer):
     """A layer that keeps arrays from step to step beside its parameters, such as a running mean.
 
     `self.buffer` holds an array for each of `buffer_shapes()`, and an int64 count for each of `counter_names()`; all
-    begin as 0. `forward` and `backward` must not write to them. They move in `update_buffers(saved)`, once in each
-    training step, after backward and before the optimizer. Evaluation and prediction run `infer`.
+    begin as 0, unless `reset_buffers` fills them. `forward` and `backward` must not write to them. They move in
+    `update_buffers(saved)`, once in each training step, after backward and before the optimizer. Evaluation and
+    prediction run `infer`.
 
     Its `reference(input, **parameters, **buffers)` returns the output, and a dict of the buffers after the step.
     """
@@ -26,13 +24,6 @@ class LayerWithBuffers(Layer):
     def counter_names(self) -> tuple[str, ...]:
         """The names of the buffers that are counts, each an int64 scalar."""
         return ()
-
-    def reset_buffers(self) -> None:
-        """Fill `self.buffer`, which is zero, with its first values."""
-
-    @abstractmethod
-    def update_buffers(self, saved: Any) -> None:
-        """Move the buffers, and nothing else. A training step does this after backward; forward returned `saved`."""
 
 
 BASE_OF_METHOD |= dict.fromkeys(("buffer_shapes", "counter_names"), LayerWithBuffers)

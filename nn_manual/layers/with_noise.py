@@ -22,6 +22,7 @@ class LayerWithNoise(Layer):
         """Name and shape of each array of random numbers that forward takes for an input of this shape, without those
         of the children.
         """
+        return {}
 
     @abstractmethod
     def draw_noise(self, generator: RowGenerator) -> None:

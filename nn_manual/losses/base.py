@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.defaults import default
+from nn_manual.defaults import default, take_from_behind
 
 
 class LossDefaults(ABC):
@@ -20,9 +20,13 @@ class LossDefaults(ABC):
 
     reduction: str
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        take_from_behind(cls, ("reference", "backward_target"))
+
     @default
     def backward_target(self, saved: Any) -> Array:
-        """grad_target, shaped as the target, for a loss whose target has a gradient."""
+        """grad_target, shaped as the target, for a loss whose target has a gradient. By default it has none."""
         raise NotImplementedError
 
     def check_target(self, prediction: Array, target: Array) -> None:  # noqa: B027 - a loss may take any target

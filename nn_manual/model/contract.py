@@ -10,8 +10,8 @@ import numpy as np
 from nn_manual.arrays import Array, Shape
 from nn_manual.defaults import defines
 from nn_manual.errors import LayerError
-from nn_manual.layers.base import Layer
-from nn_manual.layers.composite import Composite, descendants, has_buffers
+from nn_manual.layers.base import BASE_OF_METHOD, Layer
+from nn_manual.layers.composite import Composite, buffer_names, descendants, has_buffers
 from nn_manual.layers.with_buffers import LayerWithBuffers
 from nn_manual.layers.with_noise import LayerWithNoise
 
@@ -24,6 +24,7 @@ def check_layers(*layers: Layer) -> None:
     for layer in layers:
         check_layers(*layer.children().values())  # first: a composite's shapes are put together from theirs
         checked_shapes(layer, "parameter_shapes", layer.parameter_shapes())
+        _check_base(layer)
         if isinstance(layer, LayerWithBuffers):
             _check_buffers(layer)
         if layer.children():
@@ -91,19 +92,35 @@ def _check_evaluation(layer: Layer) -> None:
             )
 
 
+def _check_base(layer: Layer) -> None:
+    """Raise LayerError for a method that a class got after its definition, so that it hasn't got the method's base."""
+    for method, base in BASE_OF_METHOD.items():
+        if hasattr(layer, method) and not isinstance(layer, base):
+            name = type(layer).__name__
+            raise LayerError(f"{name} has {method}: derive it from nn_manual.layers.{base.__name__}")
+
+
 def _check_buffers(layer: LayerWithBuffers) -> None:
-    checked_shapes(layer, "buffer_shapes", layer.buffer_shapes())
+    name = type(layer).__name__
+    if all(getattr(type(layer), m) is getattr(LayerWithBuffers, m) for m in ("buffer_shapes", "counter_names")):
+        raise LayerError(f"{name} is a LayerWithBuffers: it must define buffer_shapes() or counter_names()")
+    shapes = checked_shapes(layer, "buffer_shapes", layer.buffer_shapes())
     names: Any = layer.counter_names()
     if not (isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)):
         raise LayerError(_returned(layer, "counter_names", "a tuple of names such as ('num_steps',)", names))
+    if (shapes or names) and not defines(layer, "update_buffers"):
+        raise LayerError(f"{name} has buffers: it must define update_buffers(saved)")
 
 
 def _check_composite(layer: Layer) -> None:
     name = type(layer).__name__
-    own = {"parameters": layer.parameter_shapes() != Layer.parameter_shapes(layer)}
-    own["buffers"] = isinstance(layer, LayerWithBuffers) and bool(layer.buffer_shapes() or layer.counter_names())
-    for kind, has_own in own.items():
-        if has_own:
+    has_own = {"parameters": layer.parameter_shapes() != Layer.parameter_shapes(layer)}
+    if isinstance(layer, LayerWithBuffers):
+        own = {*layer.buffer_shapes(), *layer.counter_names()}
+        inside = {f"{key}.{buffer}" for key, child in layer.children().items() for buffer in buffer_names(child)}
+        has_own["buffers"] = not own <= inside
+    for kind, has in has_own.items():
+        if has:
             raise LayerError(f"{name} is made of layers and has {kind} of its own: give them a layer of their own")
     if has_buffers(layer) and not defines(layer, "update_buffers"):
         raise LayerError(

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from nn_manual.arrays import Array, carve
 from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import buffer_names, buffer_shapes, counter_names
-from nn_manual.layers.with_buffers import LayerWithBuffers
 
 
 def bind(layer: Layer, param: Array, grad: Array) -> None:
@@ -45,7 +44,6 @@ def give_buffers(layer: Layer, views: Mapping[str, Array]) -> None:
 
 def reset_buffers(layer: Layer) -> None:
     """Fill the buffers, which are zero, with their first values."""
-    if isinstance(layer, LayerWithBuffers):
-        layer.reset_buffers()
     for child in layer.children().values():
         reset_buffers(child)
+    layer.reset_buffers()

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 import pydoc
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import pytest
 
 from nn_manual import SGD, Layer, Linear, MSELoss, Sequential, Tanh, Trainer, check_gradients
 from nn_manual.arrays import Array, Shape
+from nn_manual.defaults import defines
+from nn_manual.errors import LayerError
 from nn_manual.layers import Composite, LayerWithBuffers, LayerWithNoise
+from nn_manual.losses import Loss
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -173,6 +179,151 @@ def test_what_a_mixin_brings_counts() -> None:
     assert issubclass(HalvedTanh, LayerWithNoise)
     output, _ = Sequential(HalvedTanh(), dtype="float64").forward(np.full((2, 3), 0.3))
     np.testing.assert_array_equal(output, np.tanh(np.full((2, 3), 0.3)) * 0.5)
+
+
+class Math:
+    """What a class behind the layer's base says."""
+
+    def reference(self, input: Any) -> Any:
+        return input / (1 + input.abs())
+
+    def infer_reference(self, input: Any) -> Any:
+        return input / (1 + input.abs())
+
+    def kink_distance(self, input: Array) -> Array:
+        distance: Array = np.abs(input - 1)
+        return distance
+
+
+@dataclass(eq=False)
+class Squash(Layer, Math):
+    """output = input / (1 + 2 |input|), which is not its reference"""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        return input / (1 + 2 * np.abs(input)), input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        grad_input: Array = grad_output / np.square(1 + 2 * np.abs(saved))
+        return grad_input
+
+
+class Named:
+    torch_class: ClassVar[str | None] = "Tanh"
+
+
+@dataclass(eq=False)
+class Sine(Layer, Named):
+    """output = sin(input), which is not torch.nn.Tanh"""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        return np.sin(input), input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        grad_input: Array = grad_output * np.cos(saved)
+        return grad_input
+
+
+class Halving:
+    def backward_target(self, saved: Any) -> Array:
+        return np.full_like(saved, 0.25)
+
+    def reference(self, prediction: Any, target: Any) -> Any:
+        return (prediction - target).sum() / 2
+
+
+@dataclass(eq=False)
+class HalfSum(Loss, Halving):
+    """loss = sum(prediction - target) / 2; its grad_target is wrong"""
+
+    reduction: str = "sum"
+
+    def forward(self, prediction: Array, target: Array) -> tuple[Any, Array]:
+        return (prediction - target).sum() / 2, prediction
+
+    def backward(self, saved: Array) -> Array:
+        return np.full_like(saved, 0.5)
+
+
+def test_what_stands_behind_the_base_counts() -> None:
+    input, target = np.random.default_rng(0).standard_normal((2, 8, 3))
+    for layer in (Squash(), Sine()):
+        report = check_gradients(Sequential(layer, dtype="float64"), MSELoss(), input, target)
+        assert report.failures[0].name == "0.output"
+    assert defines(Squash(), "infer_reference")
+    np.testing.assert_array_equal(Squash().kink_distance(np.array([3.0, 1])), [2, 0])
+    report = check_gradients(Sequential(Tanh(), dtype="float64"), HalfSum(), input, target)
+    assert [failure.name for failure in report.failures] == ["loss.grad_target"]
+
+
+class Marked:
+    """Nothing but another layout in memory than a layer's."""
+
+    __slots__ = ()
+
+
+@dataclass(eq=False)
+class Kept(Layer, Marked, Generic[T]):
+    """output = input; it counts the steps"""
+
+    def buffer_shapes(self) -> dict[str, Shape]:
+        return {"count": ()}
+
+    def update_buffers(self, saved: Any) -> None:  # noqa: ARG002 - a layer's
+        self.buffer.count += 1
+
+    def forward(self, input: Array) -> tuple[Array, None]:
+        return input.copy(), None
+
+    def infer(self, input: Array) -> Array:
+        return input
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:  # noqa: ARG002 - a layer's
+        return grad_output.copy()
+
+
+@dataclass(eq=False)
+class Filled(Around):
+    """It fills the buffers of the layer inside, and lists them itself."""
+
+    def buffer_shapes(self) -> dict[str, Shape]:
+        return {"inner.count": ()}
+
+    def reset_buffers(self) -> None:
+        super().reset_buffers()
+        self.inner.buffer.count[...] = 3
+
+
+def test_the_base_stands_where_layer_stood() -> None:
+    assert Kept.__mro__[1] is LayerWithBuffers
+    model = Sequential(Filled(Kept()), dtype="float64")
+    assert dict(model.state_dict()) == {"0.inner.count": 3}
+    _, saved = model.forward(np.ones((2, 3)))
+    model.update_buffers(saved)
+    assert model.state_dict()["0.inner.count"] == 4
+
+
+def test_what_a_class_got_too_late_is_refused() -> None:
+    class Late(Tanh):
+        pass
+
+    Late.noise_shapes = lambda *_: {}  # type: ignore[attr-defined]
+    with pytest.raises(LayerError, match=r"^Late has noise_shapes: derive it from nn_manual\.layers\.LayerWithNoise$"):
+        Sequential(Late())
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        ({}, r"^Unsaid is a LayerWithBuffers: it must define buffer_shapes\(\) or counter_names\(\)$"),
+        ({"buffer_shapes": lambda _: {"m": (3,)}}, r"^Unsaid has buffers: it must define update_buffers\(saved\)$"),
+        ({"buffer_shapes": lambda _: {}}, ""),
+    ],
+)
+def test_buffers_are_named_and_moved(says: dict[str, Any], words: str) -> None:
+    inherited = {name: getattr(Tanh, name) for name in ("forward", "backward", "derivative")}
+    unsaid: Any = type("Unsaid", (LayerWithBuffers,), inherited | says)
+    with pytest.raises(LayerError, match=words) if words else nullcontext():
+        Sequential(unsaid())
 
 
 @pytest.mark.parametrize("around", [Around, Narrowed])
