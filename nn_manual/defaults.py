@@ -16,13 +16,13 @@ def default(method: F) -> F:
 
 def take_from_behind(cls: type, names: Iterable[str]) -> None:
     """Give a class what one of its bases has under these names, where the default of another base stands before it: the
-    reference of a mixin that comes after the base class counts.
+    reference of a mixin that comes after the base class counts. An empty text is a default, too.
     """
     for name in names:
-        own = (vars(base)[name] for base in cls.__mro__ if name in vars(base))
-        found = next((value for value in own if not hasattr(value, "is_default")), None)
-        if found is not None and hasattr(getattr(cls, name), "is_default"):
-            setattr(cls, name, found)
+        values = [vars(base)[name] for base in cls.__mro__ if name in vars(base)]
+        own = [value for value in values if value != "" and not hasattr(value, "is_default")]
+        if own and own[0] is not values[0]:
+            setattr(cls, name, own[0])
 
 
 def defines(component: object, method: str) -> bool:

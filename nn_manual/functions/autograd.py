@@ -12,10 +12,10 @@ from torch.autograd.function import once_differentiable
 from nn_manual.arrays import Array
 from nn_manual.defaults import defines
 from nn_manual.layers.base import Layer, num_parameters
-from nn_manual.layers.composite import buffer_shapes, counter_names, descendants, has_buffers
+from nn_manual.layers.composite import descendants, has_buffers
 from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.model import Sequential
-from nn_manual.model.memory import bind, give_buffers
+from nn_manual.model.memory import bind, new_buffers
 
 
 def as_autograd_function(layer: Layer) -> torch.nn.Module:
@@ -51,7 +51,7 @@ def as_autograd_function(layer: Layer) -> torch.nn.Module:
 
 def _evaluates(layer: Layer) -> bool:
     """Whether the layer itself computes something else in evaluation. A composite may run just its children's."""
-    return defines(layer, "infer_reference") or (not layer.children() and type(layer).infer is not Layer.infer)
+    return defines(layer, "infer_reference") or (not layer.children() and defines(type(layer), "infer"))
 
 
 class _Module(torch.nn.Module):
@@ -111,8 +111,7 @@ class _Module(torch.nn.Module):
             layer.bind(param, grad)
         else:
             bind(layer, param, grad)
-        counts = {name: np.zeros((), np.int64) for name in counter_names(layer)}
-        give_buffers(layer, {name: np.zeros(shape, dtype) for name, shape in buffer_shapes(layer).items()} | counts)
+        new_buffers(layer, dtype)
         views = _parameters(self.layer) | _buffers(self.layer)
         for name, tensor in (*self.named_parameters(), *self.named_buffers()):
             tensor.data = torch.from_numpy(views[name]).copy_(tensor.detach())

@@ -77,10 +77,7 @@ class LayerDefaults(ABC):
                 general = next((own for own in cls.__bases__ if own in base.__mro__), None)
                 in_place = tuple(base if own is general else own for own in cls.__bases__)
                 cls.__bases__ = in_place if general is not None else (*cls.__bases__, base)
-        take_from_behind(cls, ("reference", "infer_reference", "kink_distance"))
-        if not cls.torch_class:  # a mixin behind the base may name it
-            named = (vars(own)["torch_class"] for own in cls.__mro__ if "torch_class" in vars(own))
-            cls.torch_class = next((name for name in named if name != ""), "")
+        take_from_behind(cls, ("reference", "infer_reference", "kink_distance", "torch_class"))
         match cls.domain:
             case "real" | "positive" | "nonzero" | range(step=1):
                 return
@@ -89,6 +86,7 @@ class LayerDefaults(ABC):
         known = '"real", "positive", "nonzero", a range of step 1 or a pair (low, high) with low < high'
         raise ValueError(f"{cls.__name__}.domain is {known}, not {cls.domain!r}")
 
+    @default
     def infer(self, input: Array) -> Array:
         """What evaluation and prediction run: forward's output, unless the layer behaves otherwise in training."""
         return self.forward(input)[0]
@@ -100,6 +98,7 @@ class LayerDefaults(ABC):
         """
         raise NotImplementedError
 
+    @default
     def backward_parameters(self, saved: Any, grad_output: Array) -> None:
         """Overwrite `self.grad` only: the first layer of a model needs no more when nobody asks for the gradient of its
         input. A layer whose `grad_input` costs much overrides this.
@@ -161,6 +160,7 @@ class LayerDefaults(ABC):
                 children.update(named)
         return children
 
+    @default
     def longest_sum(self, input_shape: Shape) -> int | None:  # noqa: ARG002 - few layers know
         """The number of terms in the longest sum of forward or backward. It can only make the check stricter: if it is
         None or more than the longest dimension, the check takes the longest dimension.
@@ -200,6 +200,7 @@ class Layer(LayerDefaults):
         for child in self.children().values():
             child.reset_parameters(generator)
 
+    @default
     def output_shape(self, input_shape: Shape) -> Shape:
         """The shape of forward's output. Raises ValueError, which states both sizes, if the input doesn't fit."""
         return input_shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from nn_manual.arrays import Shape
+from nn_manual.defaults import default
 from nn_manual.layers.base import BASE_OF_METHOD, Layer
 from nn_manual.layers.with_buffers import LayerWithBuffers
 
@@ -22,6 +23,7 @@ class Composite(Layer):
     one has buffers, it must define `update_buffers(saved)`, which calls theirs with what each of them saved.
     """
 
+    @default
     def input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
         """The shape of each child's input, by the child's name: by default the shape of the layer's own input. Only a
         composite in which a child, or a child of a child, has noise needs another one.

@@ -29,7 +29,7 @@ def check_layers(*layers: Layer) -> None:
             _check_buffers(layer)
         if layer.children():
             _check_composite(layer)
-        if type(layer).infer is Layer.infer:
+        if not defines(type(layer), "infer"):
             _check_evaluation(layer)
 
 
@@ -50,7 +50,7 @@ def checked_shapes(layer: Layer, method: str, shapes: Any) -> dict[str, Shape]:
 def checked_input_shapes(layer: Layer, input_shape: Shape) -> dict[str, Shape]:
     """The shape of each child's input, as the composite states it. Raises LayerError for anything else."""
     children = layer.children()
-    if not isinstance(layer, Composite):
+    if not isinstance(layer, Composite):  # as Composite's default
         return dict.fromkeys(children, input_shape)
     shapes = checked_shapes(layer, "input_shapes", layer.input_shapes(input_shape))
     if shapes.keys() != children.keys():
@@ -85,7 +85,7 @@ def _check_evaluation(layer: Layer) -> None:
             "last training step"
         )
     for key, inner in descendants(layer):
-        if isinstance(inner, LayerWithNoise) or not (inner.children() or type(inner).infer is Layer.infer):
+        if isinstance(inner, LayerWithNoise) or not (inner.children() or not defines(type(inner), "infer")):
             raise LayerError(
                 f"{name} is made of layers of which {key} ({type(inner).__name__}) evaluates otherwise than it trains: "
                 "it must define infer(input), which runs theirs"

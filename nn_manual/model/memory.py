@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import SimpleNamespace
+from typing import Any
 
-from nn_manual.arrays import Array, carve
+import numpy as np
+
+from nn_manual.arrays import Array, carve, size_of
 from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import buffer_names, buffer_shapes, counter_names
 
@@ -21,6 +24,12 @@ def bind_buffers(layer: Layer, buffer: Array, counters: Array) -> None:
     """
     counts = dict.fromkeys(counter_names(layer), ())
     give_buffers(layer, vars(carve(buffer, buffer_shapes(layer))) | vars(carve(counters, counts)))
+
+
+def new_buffers(layer: Layer, dtype: np.dtype[Any]) -> None:
+    """Give a layer new buffers in this dtype, which are zero."""
+    size = sum(map(size_of, buffer_shapes(layer).values()))
+    bind_buffers(layer, np.zeros(size, dtype), np.zeros(len(counter_names(layer)), np.int64))
 
 
 def give_parameters(layer: Layer, param: Mapping[str, Array], grad: Mapping[str, Array]) -> None:

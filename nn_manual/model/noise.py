@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Shape
+from nn_manual.defaults import defines
 from nn_manual.errors import LayerError
 from nn_manual.layers.base import Layer
-from nn_manual.layers.composite import Composite, descendants
+from nn_manual.layers.composite import descendants
 from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.model.contract import checked_input_shapes, checked_shapes
 from nn_manual.streams import RowGenerator
@@ -57,7 +58,7 @@ def _inputs(layer: Layer, input_shape: Shape) -> Iterator[tuple[LayerWithNoise, 
             try:
                 yield from _inputs(children[name], shape)
             except ValueError as misfit:
-                if isinstance(layer, Composite) and type(layer).input_shapes is not Composite.input_shapes:
+                if defines(layer, "input_shapes"):
                     raise
                 raise LayerError(
                     f"{type(layer).__name__} has no input_shapes(input_shape), so {name} counts as getting its input's "

@@ -18,7 +18,6 @@ from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import (
     Composite,
     buffer_names,
-    buffer_shapes,
     counter_names,
     descendants,
     has_buffers,
@@ -74,8 +73,7 @@ class Sequential(Composite):
         self.ties = Ties(super().parameter_shapes(), tied)
         self.dtype = _dtype(dtype)
         self.bind(np.zeros(self.num_parameters, self.dtype), np.zeros(self.num_parameters, self.dtype))
-        num_values = sum(map(size_of, buffer_shapes(self).values()))
-        self.bind_buffers(np.zeros(num_values, self.dtype), np.zeros(len(counter_names(self)), np.int64))
+        memory.new_buffers(self, self.dtype)
         memory.reset_buffers(self)
         self.initializer = initializer
         self.reset_parameters(np.random.default_rng(seed))
@@ -115,7 +113,8 @@ class Sequential(Composite):
             buffers = vars(self.buffer)
             counts = {name: buffers[name] for name in counter_names(self)}
             values = {name: buffer for name, buffer in buffers.items() if name not in counts}
-            self.bind_buffers(flat(values).astype(self.dtype, copy=False), flat(counts).astype(np.int64, copy=False))
+            vectors = flat(values).astype(self.dtype, copy=False), flat(counts).astype(np.int64, copy=False)
+            memory.bind_buffers(self, *vectors)
         own(self)
 
     def __copy__(self) -> Sequential:
@@ -257,10 +256,6 @@ class Sequential(Composite):
         for name, layer in descendants(self):
             if isinstance(layer, Sequential):
                 layer._stand_inside(self, f"{name}.")
-
-    def bind_buffers(self, buffer: Array, counters: Array) -> None:
-        """Take a flat vector of the model's dtype and one of int64, and give each layer its views of them."""
-        memory.bind_buffers(self, buffer, counters)
 
     def _stand_inside(self, outer: Sequential, prefix: str) -> None:
         """Leave memory and random numbers to the outermost Sequential, and view this one's part of its two vectors.

@@ -16,6 +16,7 @@ from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
+from nn_manual.model.memory import bind_buffers
 from nn_manual.optim import Optimizer
 from nn_manual.step.train_step import differentiate, update
 from nn_manual.trace.comparing import check_same
@@ -185,7 +186,7 @@ class TracedStep:
         model = self.model
         uses = {name: arrays[f"{name}.grad of this use"] for name in model.ties.use_grads}
         model.bind(arrays["param"], arrays["grad"], uses)
-        model.bind_buffers(arrays["buffer"], arrays["counters"])
+        bind_buffers(model, arrays["buffer"], arrays["counters"])
         for name, layer in ("", model), *descendants(model):
             _bind_noise(layer, name, arrays)
             if isinstance(layer, Sequential):

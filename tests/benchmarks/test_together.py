@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import check
+from benchmarks.mutation import together
 from benchmarks.mutation.replacing import change_gradient
 from benchmarks.mutation.smallest import Fault
 from benchmarks.mutation.subjects import subjects
-from benchmarks.mutation.together import verdicts
+from benchmarks.mutation.together import Verdict, verdicts
 
 from nn_manual.check.many_steps import waiting
 from nn_manual.layers import Linear, ReLU, Tanh
@@ -42,6 +44,30 @@ def test_a_step_that_is_judged_otherwise_counts(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(waiting.Waiting, "look_again", lambda *_, **__: None)
     found = verdicts(wrong, 0)
     assert len(found.differ) == 2
-    for alone, together in found.differ:
+    for alone, in_groups in found.differ:
         assert alone.startswith("step 2: gradient check failed: wrong first in 2 (Tanh): 2.grad_input")
-        assert together == ""
+        assert in_groups == ""
+
+
+def test_a_stale_formula_must_be_blamed_in_the_same_place() -> None:
+    alone, other = Verdict(3, "2 (Tanh)", "2.output", "wrong", 1), Verdict(2, "2 (Tanh)", "2.grad_input", "wrong", 1)
+    assert alone.is_same(other, is_stale=True)
+    assert not alone.is_same(other)
+    assert not alone.is_same(other._replace(label="1 (Linear)"), is_stale=True)
+
+
+@pytest.mark.parametrize(("is_small", "num_small", "num_different"), [(True, 2, 0), (False, 0, 2)])
+def test_what_float32_does_not_show_is_counted_apart(
+    is_small: bool, num_small: int, num_different: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(*_: Any, memory: int) -> Verdict:
+        return Verdict(3, "2 (Tanh)", "2.output", "wrong", 1, is_small) if memory else Verdict(0, "", "", "", 1)
+
+    monkeypatch.setattr(together, "_verdict", found)
+    counted = verdicts(Tanh, 0)
+    assert (counted.num_small, len(counted.differ)) == (num_small, num_different)
+
+
+def test_an_unknown_class_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check.main(["mutants"], classes=["Tanh", "Tank"]) == 2
+    assert capsys.readouterr().out.startswith("unknown class Tank; known: GELU, ReLU, ")

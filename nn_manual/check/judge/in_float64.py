@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, size_of
+from nn_manual.arrays import Array, Shape
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.step.plan import PACKAGE, Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.twin.model import Twin
 from nn_manual.errors import raise_if_nobodys_fault, words_of
-from nn_manual.layers.composite import buffer_shapes, counter_names, descendants
+from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
+from nn_manual.model.memory import new_buffers
 
 #: What a model counts while it trains.
 COUNTERS = ("num_steps", "first_row")
@@ -86,8 +87,7 @@ def in_float64(model: Sequential, param: Array, buffers: Mapping[str, Array]) ->
     """A copy of the model in float64, with the parameters `param` and these buffers."""
     double = copy.deepcopy(model)
     double.bind(np.zeros(param.size), np.zeros(param.size))
-    num_values = sum(map(size_of, buffer_shapes(double).values()))
-    double.bind_buffers(np.zeros(num_values), np.zeros(len(counter_names(double)), np.int64))
+    new_buffers(double, np.dtype(np.float64))
     _fill(double, param, buffers)
     return double
 

@@ -19,7 +19,6 @@ from nn_manual.check.twin.model import as_tensor
 from nn_manual.check.twin.modules import CannotStandIn
 from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, words_of
-from nn_manual.layers.base import Layer
 from nn_manual.layers.with_noise import LayerWithNoise
 
 
@@ -38,7 +37,7 @@ def evaluations(recorded: Recording, plan: Plan) -> Iterator[Evaluated]:
     """
     tolerances = {quantity.name: quantity.tolerance for quantity in plan.forward}
     for calls in recorded.layers:
-        if any(type(item.layer).infer is not Layer.infer for item in walk([calls.item])):
+        if any(defines(type(item.layer), "infer") for item in walk([calls.item])):
             assert calls.input is not None
             quantity = Quantity(f"{calls.item.name}.infer", calls.label, tolerances[f"{calls.item.name}.output"])
             # Before our infer runs, which may write into its input and its buffers.

@@ -12,8 +12,8 @@ from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
+from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, words_of
-from nn_manual.layers.base import Layer
 
 #: Arrays whose operators mean something else: a layer that gets one goes wrong, or raises.
 OTHER_OPERATORS = (np.matrix, np.ma.MaskedArray)
@@ -182,7 +182,7 @@ def _check_output(calls: LayerCalls, dtype: np.dtype[Any]) -> None:
     if wrong := _wrong("the output", calls.output, shape, dtype):
         if replaced := calls.replaced():  # by an array of another dtype or shape
             raise calls.fault("reset_parameters", replaced)
-        inherits = type(calls.layer).output_shape is Layer.output_shape
+        inherits = not defines(type(calls.layer), "output_shape")
         if inherits and isinstance(calls.output, np.ndarray) and calls.output.shape != shape:
             wrong = (
                 f"forward made {calls.output.shape} of {shape}, and {type(calls.layer).__name__} has the default "

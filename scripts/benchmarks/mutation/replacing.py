@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nn_manual.arrays import Array
-from nn_manual.layers import Layer
+from nn_manual.defaults import defines
 
 #: A gradient's formula: of the layer, what it saved, and grad_output; or of the loss, and what it saved.
 Formula = Callable[..., Array]
@@ -72,4 +72,4 @@ def method_of(owner: type[Any], tensor: str) -> str:
     if tensor in RETURNED:
         return RETURNED[tensor]
     # Layer's own backward_parameters calls backward.
-    return "backward" if owner.backward_parameters is Layer.backward_parameters else "backward_parameters"
+    return "backward" if not defines(owner, "backward_parameters") else "backward_parameters"

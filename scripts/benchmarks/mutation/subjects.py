@@ -101,7 +101,7 @@ def _layer(owner: type[Layer]) -> Subject:
     buffers = frozenset(name for layer in layers for name in buffer_names(layer))
     output, grad_input, infer = (frozenset({name}) for name in ("output", "grad_input", "infer"))
     grads = grad_input | parameters
-    evaluated = infer if owner.infer is not Layer.infer else frozenset()  # it may run forward
+    evaluated = infer if defines(owner, "infer") else frozenset()  # it may run forward
     known = {
         "forward": ((output | evaluated, grads | buffers | evaluated), output | grads | buffers | evaluated),
         "infer": ((infer,), infer),
