@@ -30,6 +30,8 @@ ZERO_TOTAL = (
     "does"
 )
 ALL_COUNT = "no example ignores a class without weights: every row counts there, in each step"
+NUMBER = "only an array without dimensions takes another way, which no net has; tests/layers/test_edge_shapes.py does"
+AS_SAVED = "forward saves the derivative, and `derivative` returns it as it is"
 EMPTY = (
     "only arrays without elements take another way, in which the check compares nothing; tests/losses/test_edge_shapes.py "
     "and tests/layers/test_edge_shapes.py have them"
@@ -97,6 +99,8 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         for mutated in ("False", "self.reduction != 'mean' and (not squares.size)")
     },
     ("MSELoss.backward", "not difference.size", "False"): EMPTY,
+    ("GELU.forward", "not input.ndim", "False"): NUMBER,
+    ("GELU.backward", "derivative = self.derivative(saved)", "derivative = saved"): AS_SAVED,
     ("Sequential.forward", "self._check_input(input)", "pass"): CHECKED,
     ("Sequential.forward", "self._check_input(input)", "input"): CHECKED,
     ("Sequential.forward", "self._check_input(input)", "self._check_input(-input)"): CHECKED,
