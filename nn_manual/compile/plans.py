@@ -16,7 +16,7 @@ from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.messages import one_line
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer
+from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.trace.proving import fingerprint
 from nn_manual.trace.trace import CannotTrace
 
@@ -85,20 +85,21 @@ PLAIN = (bool, int, float, str, NoneType)
 
 
 def settings_of(
-    model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None
+    model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None, scheduler: Scheduler | None
 ) -> list[str | bytes]:
-    """A list that stays equal while no setting of layers, loss, optimizer and clipping changes. The lr doesn't count: a
-    plan is given it anew for each step. The type of the loss counts.
+    """A list that stays equal while no setting of layers, loss, optimizer and clipping changes. The lr and what the
+    schedule moves don't count: a plan is given them anew for each step. The type of the loss counts.
     """
     parts: list[Any] = [layer for _, layer in descendants(model)]
     values: list[Any] = [max_norm, f"{type(loss).__module__}.{type(loss).__qualname__}"]
     values += [
         getattr(part, item.name)
-        for part in (*parts, loss, *optimizer.members)
+        for part in (*parts, loss)
         if is_dataclass(part)
         for item in fields(part)
-        if item.name not in ("model", "lr")
     ]
+    values.append(optimizer.groups)
+    values += [value for member in optimizer.members for value in member.settings_that_stay(scheduler).values()]
     return [repr(value) if type(value) in PLAIN else fingerprint(value) for value in values]
 
 

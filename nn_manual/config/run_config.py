@@ -16,7 +16,7 @@ from pydantic import Field
 from nn_manual.compile.blas import BlasName, Choice
 from nn_manual.config.user_layers import import_path
 from nn_manual.config.yaml_tree import Place
-from nn_manual.data import Dataset
+from nn_manual.data import Dataset, num_batches
 from nn_manual.errors import ConfigError
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -160,6 +160,12 @@ class RunConfig:
     def new_scheduler(self) -> Scheduler | None:
         """A copy of the schedule at its start: one that watches the validation loss remembers it."""
         return copy.deepcopy(self.lr_scheduler)
+
+    def num_counts(self, num_examples: int) -> tuple[int, str]:
+        """How many epochs or steps a schedule counts in a run on so many examples, and which of the two."""
+        if self.lr_step == "epoch":
+            return self.epochs, "epochs"
+        return self.epochs * num_batches(num_examples, self.batch_size), "steps"
 
     def named_layers(self) -> dict[str, Layer]:
         """The layers by their paths, a composite before those in it: `model.0`, `model.1.Sequential.0`. A Sequential

@@ -3,8 +3,10 @@
 from nn_manual.optim.adam import Adam, AdamW
 from nn_manual.optim.base import Optimizer
 from nn_manual.optim.clipping import clip_grad_norm
+from nn_manual.optim.one_cycle import OneCycleLR
 from nn_manual.optim.plateau import ReduceLROnPlateau
-from nn_manual.optim.schedulers import ConstantLR, CosineAnnealingLR, LinearLR, Scheduler, SequentialLR, StepLR
+from nn_manual.optim.scheduler_base import Scheduler
+from nn_manual.optim.schedulers import ConstantLR, CosineAnnealingLR, LinearLR, SequentialLR, StepLR
 from nn_manual.optim.sgd import SGD
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "ConstantLR",
     "CosineAnnealingLR",
     "LinearLR",
+    "OneCycleLR",
     "Optimizer",
     "ReduceLROnPlateau",
     "Scheduler",

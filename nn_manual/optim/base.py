@@ -14,6 +14,7 @@ import numpy as np
 from nn_manual.arrays import Array, blocks
 from nn_manual.model import Sequential
 from nn_manual.optim.groups import PATTERN, Group, Groups, runs, without_parameters
+from nn_manual.optim.scheduler_base import Scheduled, Scheduler
 
 
 @dataclass(eq=False)
@@ -30,7 +31,7 @@ class Optimizer(ABC):
         SGD(model, lr=0.1, weight_decay=1e-4, groups=[{"parameters": "*.bias", "weight_decay": 0.0}])
 
     `members` are the optimizer itself, which has the settings of all other parameters, and a copy of it for each group,
-    with the group's settings. Each has its own `lr`, which may be set between steps.
+    with the group's settings. Each has its own `lr` and its own momentum, which may be set between steps.
 
     What an optimizer remembers from step to step is in flat vectors, laid out as the model's `param_arena`. `vectors`
     holds them under the names that they have in torch's state ("momentum_buffer"). Before the first step they are
@@ -83,6 +84,44 @@ class Optimizer(ABC):
     def members(self) -> list[Optimizer]:
         """The optimizer itself, and its copy with the settings of each group."""
         return [part.member for part in self.parts]
+
+    @property
+    def scheduled(self) -> Scheduled:
+        """What a schedule may move: `lr`, and the setting `momentum` or else the first of `betas`."""
+        own = vars(self)
+        betas = own.get("betas", (None,))
+        return Scheduled(own["lr"], own.get("momentum", betas[0]))
+
+    @scheduled.setter
+    def scheduled(self, values: Scheduled) -> None:
+        self.lr, own = values.lr, vars(self)
+        if "momentum" in own:
+            own["momentum"] = values.momentum
+        elif "betas" in own:
+            own["betas"] = (values.momentum, *own["betas"][1:])
+
+    def settings_that_stay(self, scheduler: Scheduler | None) -> dict[str, Any]:
+        """The settings that the schedule doesn't move, by name; the lr may change anyway."""
+        settings = {name: getattr(self, name) for name in self.setting_names() if name != "lr"}
+        if scheduler is not None and scheduler.moves_momentum:
+            if "momentum" in settings:
+                del settings["momentum"]
+            elif "betas" in settings:
+                settings["betas"] = settings["betas"][1:]
+        return settings
+
+    def check_schedule(self, scheduler: Scheduler) -> None:
+        """Raise ValueError where a schedule moves a momentum that the optimizer or one of its groups doesn't have."""
+        if not scheduler.moves_momentum:
+            return
+        name, schedule = type(self).__name__, type(scheduler).__name__
+        for member in self.members:
+            own, later = member.scheduled, member._with({})
+            if own.momentum is None:
+                raise ValueError(f"{schedule} moves the momentum, and {name} has none")
+            later.scheduled = scheduler.scheduled(own, 0)
+            if later.vector_names() != member.vector_names():  # the formula has other lines for a momentum of 0
+                raise ValueError(f"{schedule} moves the momentum: that of {name} must be above 0, not {own.momentum}")
 
     @abstractmethod
     def check_settings(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from nn_manual.optim.schedulers import Scheduler, check_count
+from nn_manual.optim.scheduler_base import Scheduler, check_count
 
 
 @dataclass

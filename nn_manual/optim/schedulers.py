@@ -1,54 +1,15 @@
-"""Learning-rate schedules in closed form: the lr depends on the number of the epoch or step alone."""
+"""Schedules in closed form: what they move depends on the number of the epoch or step alone."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral
+from typing import ClassVar
 
 from nn_manual.messages import counted
-
-
-class Scheduler(ABC):
-    """A schedule, named as in torch.optim.lr_scheduler. It gives the lr of each epoch, or of each step."""
-
-    @classmethod
-    @abstractmethod
-    def examples(cls) -> list[Scheduler]:
-        """Schedules of this class: the catalogue checks them. Together they use each line of the formula."""
-
-    @abstractmethod
-    def lr(self, initial_lr: float, count: int) -> float:
-        """The learning rate after `count` epochs or steps."""
-
-    @property
-    def duration(self) -> int:
-        """The number of epochs or steps to the schedule's end or, if it has no end, to its first change."""
-        return 0
-
-    def observe(self, validation_loss: float) -> None:  # noqa: B027 - most schedules have nothing to do here
-        """Take note of the validation loss after an epoch."""
-
-    def state(self) -> dict[str, float]:
-        """What the schedule remembers of the epochs so far; {} if their number alone gives the lr."""
-        return {}
-
-    def load_state(self, state: Mapping[str, float]) -> None:
-        """Go on from what `state` returned. Raises ValueError for names that are not the schedule's."""
-        if state.keys() != self.state().keys():
-            raise ValueError(f"{type(self).__name__} keeps {sorted(self.state())}, not {sorted(state)}")
-
-
-def check_count(name: str, value: int, least: int) -> None:
-    """Raise ValueError unless `value` is an integer of at least `least`."""
-    if not isinstance(value, Integral):
-        raise ValueError(f"{name} must be an integer, not {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, not {value}")
+from nn_manual.optim.scheduler_base import Scheduler, check_count
 
 
 @dataclass(frozen=True)
@@ -183,12 +144,15 @@ class SequentialLR(Scheduler):
     schedulers: list[Scheduler]
     milestones: list[int]
 
+    stands_alone: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if not self.schedulers:
             raise ValueError("schedulers must hold at least one")
         for scheduler in self.schedulers:
-            if scheduler.state() or isinstance(scheduler, SequentialLR):
-                # One with a state needs the validation loss, and torch can't restart a SequentialLR.
+            if scheduler.state() or scheduler.stands_alone:
+                # One with a state needs the validation loss, torch can't restart a SequentialLR, and OneCycleLR changes
+                # what the others begin with.
                 raise ValueError(f"schedulers must not hold a {type(scheduler).__name__}: torch's SequentialLR can't")
         if len(self.milestones) != len(self.schedulers) - 1:
             raise ValueError(
@@ -214,9 +178,23 @@ class SequentialLR(Scheduler):
 
     def lr(self, initial_lr: float, count: int) -> float:
         """The learning rate after `count` epochs or steps."""
+        scheduler, own_count = self._at(count)
+        return scheduler.lr(initial_lr, own_count)
+
+    def momentum(self, initial_momentum: float, count: int) -> float:
+        """The momentum after `count` epochs or steps."""
+        scheduler, own_count = self._at(count)
+        return scheduler.momentum(initial_momentum, own_count)
+
+    @property
+    def moves_momentum(self) -> bool:
+        """Whether one of the schedules moves it."""
+        return any(scheduler.moves_momentum for scheduler in self.schedulers)
+
+    def _at(self, count: int) -> tuple[Scheduler, int]:
+        """The schedule at a count, and its own count."""
         index = bisect_right(self.milestones, count)
-        start = self.milestones[index - 1] if index else 0
-        return self.schedulers[index].lr(initial_lr, count - start)
+        return self.schedulers[index], count - (self.milestones[index - 1] if index else 0)
 
     @property
     def duration(self) -> int:

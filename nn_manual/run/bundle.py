@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,10 +45,11 @@ INPUT, TARGET, PARAMETER, GRAD_OUTPUT = "input", "target", "parameter", "grad_ou
 
 @dataclass(frozen=True)
 class Bundle:
-    """What bundle.yaml holds. `lrs` are the optimizer's and those of its groups. `found` says what was wrong; `layer`
-    and `tensor` say where it was wrong first, and are empty for a step that could not be compared. `tolerances` are
-    fractions of the norm, by dtype; `sources` has the SHA-256 of each module that the formulas stood in, by its name.
-    For a slice of a batch, `first_row` is the row of the batch at which it begins; for a whole batch, it is None.
+    """What bundle.yaml holds. `lrs` are the optimizer's and those of its groups. `momenta` are theirs where a schedule
+    moves them, else empty. `found` says what was wrong; `layer` and `tensor` say where it was wrong first, and are
+    empty for a step that could not be compared. `tolerances` are fractions of the norm, by dtype; `sources` has the
+    SHA-256 of each module that the formulas stood in, by its name. For a slice of a batch, `first_row` is the row of
+    the batch at which it begins; for a whole batch, it is None.
     """
 
     step: Positive
@@ -61,6 +62,7 @@ class Bundle:
     sources: dict[Text, SHA256]
     sha256: SHA256
     first_row: Count | None = None
+    momenta: list[Finite] = field(default_factory=list)
 
 
 _BUNDLE = TypeAdapter(Bundle)
@@ -133,9 +135,12 @@ def _write(
     report: GradientReport = mismatch.report
     layer, tensor = ("", "") if report.problem else (report.failures[0].layer, report.failures[0].name)
     found = report.problem or f"wrong first in {layer}: {tensor}"
+    scheduled = [member.scheduled for member in trainer.optimizer.members]
+    moves_momentum = trainer.lr_scheduler is not None and trainer.lr_scheduler.moves_momentum
     bundle = Bundle(
         step=trainer.num_steps,
-        lrs=[member.lr for member in trainer.optimizer.members],
+        lrs=[each.lr for each in scheduled],
+        momenta=[each.momentum for each in scheduled if moves_momentum and each.momentum is not None],
         found=one_line(" ".join(found.split())),  # what a layer raises may be any text
         layer=layer,
         tensor=tensor,

@@ -42,10 +42,27 @@ def load(config: RunConfig, split: Split | None = None) -> tuple[Split, Sequenti
         place = config.places.get("lr_scheduler", "lr_scheduler")
         raise ConfigError(f"{place}: ReduceLROnPlateau watches the validation loss, but there is no validation set")
     model = config.new_model()
+    _check_schedule(config, split, model)
     if not model.num_parameters:
         raise ConfigError("model: no layer has parameters, there is nothing to train")
     _check_composites(config, split, model)
     return split, model
+
+
+def _check_schedule(config: RunConfig, split: Split, model: Sequential) -> None:
+    """Raise ConfigError for a run with more counts than its schedule, and for a momentum that can't be moved."""
+    scheduler = config.lr_scheduler
+    if scheduler is None:
+        return
+    place = config.places.get("lr_scheduler", "lr_scheduler")
+    length, unit = config.num_counts(len(split.train.input))
+    if length - 1 > scheduler.last_count:
+        name, last = type(scheduler).__name__, scheduler.last_count
+        raise ConfigError(f"{place}: {name} has no lr after {last:,} {unit}, and the run has {length:,}")
+    try:
+        config.optimizer(model).check_schedule(scheduler)
+    except ValueError as error:
+        raise ConfigError(f"{place}: {error}") from None
 
 
 def check_compiling(config: RunConfig) -> None:

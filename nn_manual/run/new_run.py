@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nn_manual.config import RunConfig
-from nn_manual.data import Split, num_batches
+from nn_manual.data import Split
 from nn_manual.run.agreement import agree, check_all_see
 from nn_manual.run.epochs import train
 from nn_manual.run.keeper import origin_of
@@ -53,9 +53,7 @@ def _note_schedule(config: RunConfig, split: Split, writer: RunWriter | NoWriter
     """Say on standard error if this run ends before its schedule does."""
     if config.lr_scheduler is None:
         return
-    length, unit = config.epochs, "epochs"
-    if config.lr_step == "step":
-        length, unit = config.epochs * num_batches(len(split.train.input), config.batch_size), "steps"
+    length, unit = config.num_counts(len(split.train.input))
     duration = config.lr_scheduler.duration
     if duration > length:
         place, name = config.places.get("lr_scheduler", "lr_scheduler"), type(config.lr_scheduler).__name__

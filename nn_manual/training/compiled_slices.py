@@ -74,7 +74,7 @@ class CompiledSlices:
         settings = self.settings
         own = settings.model, settings.loss, settings.optimizer
         if not settings.check_every:  # else no setting may change
-            self.plans.renew(settings_of(*own, settings.clip_grad_norm))
+            self.plans.renew(settings_of(*own, settings.clip_grad_norm, settings.lr_scheduler))
         wanted: dict[Any, Callable[..., Plan]] = {}
         for part in parts:
             batch = np.ascontiguousarray(input[part.rows]), np.ascontiguousarray(target[part.rows])

@@ -154,7 +154,7 @@ class CompiledSteps:
         observe = self._boundaries.observe if settings.check_every else None
         own = settings.model, settings.loss, settings.optimizer
         if not settings.check_every:  # else no setting may change
-            self.plans.renew(settings_of(*own, settings.clip_grad_norm))
+            self.plans.renew(settings_of(*own, settings.clip_grad_norm, settings.lr_scheduler))
         compiled = functools.partial(compile_step, *own, *batch, settings.clip_grad_norm, observe=observe)
         return self.plans.of((batch.input.shape, batch.target.shape), compiled)
 
@@ -195,7 +195,7 @@ class CompiledSteps:
         else:
             of_members = [[] for _ in members]
             for count, number in zip(lrs, numbers, strict=True):
-                self.steps.set_lrs(count)
+                self.steps.set_scheduled(count)
                 for member, of_steps in zip(members, of_members, strict=True):
                     of_steps.append(member.coefficients(number))
         return {

@@ -75,7 +75,8 @@ class Steps:
         #: What proves a step at once, and what proves many steps together; None where no step is proven in this way.
         self.checker: GradientChecker | None = None
         self.prover: Prover | None = None
-        self._initial_lrs = [member.lr for member in settings.optimizer.members]
+        #: What a schedule begins with.
+        self._initial = [member.scheduled for member in settings.optimizer.members]
         #: The shape of the last input that was looked at, and an array like the model's prediction for it.
         self._input_shape: Shape | None = None
         self._prediction = placeholder((), self.model.dtype)
@@ -113,7 +114,7 @@ class Steps:
         """Make the next step, by `make` or else by the formulas."""
         model, loss, watcher = self.model, self.settings.loss, self._watcher(together=together)
         if self.settings.lr_step == "step":
-            self._set_lr_of_step(is_watched=watcher is not None)
+            self._set_scheduled_of_step(is_watched=watcher is not None)
         num_updates = self.optimizer.num_steps
         model.num_steps += 1
         try:
@@ -167,15 +168,15 @@ class Steps:
             except NotFiniteError as error:
                 raise self._placed(error) from None
 
-    def set_lrs(self, count: int) -> None:
-        """Set the lrs of the optimizer and its groups after `count` epochs or steps."""
+    def set_scheduled(self, count: int) -> None:
+        """Set what a schedule moves, of the optimizer and its groups, after `count` epochs or steps."""
         if self.settings.lr_scheduler is not None:
-            for member, initial_lr in zip(self.optimizer.members, self._initial_lrs, strict=True):
-                member.lr = self.settings.lr_scheduler.lr(initial_lr, count)
+            for member, initial in zip(self.optimizer.members, self._initial, strict=True):
+                member.scheduled = self.settings.lr_scheduler.scheduled(initial, count)
 
-    def set_and_compare_lrs(self, count: int) -> None:
+    def set_and_compare_scheduled(self, count: int) -> None:
         """The same, and compare them with torch's where steps are checked. Raises GradientMismatch."""
-        self.set_lrs(count)
+        self.set_scheduled(count)
         if self.settings.lr_scheduler is not None and self.checker is not None and self.checker.update is not None:
             self.checker.update.compare_schedule(count)
 
@@ -185,12 +186,12 @@ class Steps:
         """
         return nullcontext() if self.slices is None else self.slices.whole_vectors(changed=changed)
 
-    def _set_lr_of_step(self, *, is_watched: bool) -> None:
+    def _set_scheduled_of_step(self, *, is_watched: bool) -> None:
         if not is_watched:
-            self.set_lrs(self.model.num_steps)
+            self.set_scheduled(self.model.num_steps)
             return
         try:
-            self.set_and_compare_lrs(self.model.num_steps)
+            self.set_and_compare_scheduled(self.model.num_steps)
         except GradientMismatch:
             self.flush()  # an earlier step that is wrong comes first
             raise

@@ -241,7 +241,7 @@ class Trainer:
         `train_step`, call this at the start of each epoch.
         """
         if self.lr_step == "epoch":
-            self.steps.set_and_compare_lrs(epoch)
+            self.steps.set_and_compare_scheduled(epoch)
 
     def observe(self, validation_loss: float) -> None:
         """Show the schedule the validation loss of an epoch that has ended."""

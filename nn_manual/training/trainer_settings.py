@@ -54,6 +54,8 @@ def check_settings(settings: TrainerSettings) -> None:
         raise ValueError(f"lr_step must be epoch or step, not {settings.lr_step}")
     if settings.lr_step == "step" and isinstance(settings.lr_scheduler, ReduceLROnPlateau):
         raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
+    if settings.lr_scheduler is not None:
+        settings.optimizer.check_schedule(settings.lr_scheduler)
 
 
 def why_fixed(name: str, *, is_checked: bool, is_plain: bool) -> str:

@@ -47,8 +47,7 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     split, model = load(config)
     optimizer, train = config.optimizer(model), split.train
     kind = "indices" if train.target.dtype.kind == "i" else "probabilities"
-    is_scheduled = config.lr_scheduler is not None
-    subject = Subject(name, model, config.loss, optimizer, kind, is_scheduled)
+    subject = Subject(name, model, config.loss, optimizer, kind, config.lr_scheduler)
     try:
         script, text = proven_script(subject, _batches(train, config), config.clip_grad_norm)
     except CannotTrace as error:
@@ -91,7 +90,8 @@ def _difference(text: str, script: Script, subject: Subject, batch: Batch, max_n
     model.num_steps += 1
     before = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
     space: dict[str, Any] = {"__name__": "step"}
-    values: dict[str, Any] = {str(name): member.lr for name, member in script.settings.lrs.items()}
+    scheduled = script.settings.scheduled(subject.scheduler)
+    values: dict[str, Any] = {str(name): getattr(member.scheduled, own) for name, (member, own) in scheduled.items()}
     values |= {"step": optimizer.num_steps + 1} | {_given_name(name): array for name, array in before.items()}
     try:
         exec(compile(text, "<the script>", "exec"), space)

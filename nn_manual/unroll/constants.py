@@ -15,7 +15,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.losses import Loss
-from nn_manual.optim import Optimizer
+from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.trace.observed import Frame
 from nn_manual.unroll.expressions import literal
 from nn_manual.unroll.source import assigned_in
@@ -29,6 +29,9 @@ ARITHMETIC = (
     *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.Subscript, ast.Tuple),
     *(ast.operator, ast.unaryop, ast.cmpop, ast.expr_context),
 )
+
+#: The names in an optimizer's source of what a schedule may move, and which of Scheduled each is.
+MOVABLE = {"lr": "lr", "momentum": "momentum", "beta1": "momentum"}
 
 #: The modules whose functions may stand in such an expression.
 MODULES = {"math": math, "np": np}
@@ -45,8 +48,8 @@ class NamedSettings:
         """`reserved` are the names of layers' settings: an optimizer's setting of such a name gets another one."""
         self.values: dict[Name, Any] = {}
         self._reserved = set(reserved)
-        #: The learning rates among them, each with its optimizer.
-        self.lrs: dict[Name, Optimizer] = {}
+        #: Those among them that a schedule may move: each with its optimizer, and which of Scheduled it is.
+        self._movable: dict[Name, tuple[Optimizer, str]] = {}
 
     def name(self, owner: Any, field: str, value: Any) -> Name:
         """The name of a setting. If another setting has it already, the class's name stands before it."""
@@ -55,9 +58,14 @@ class NamedSettings:
         while name in self.values and self.values[name] != value:
             name = Name(f"{own_class}_{name.local}" if name.local == field else f"{name.local}_")
         self.values[name] = value
-        if field == "lr" and isinstance(owner, Optimizer):
-            self.lrs[name] = owner
+        if field in MOVABLE and isinstance(owner, Optimizer):
+            self._movable[name] = owner, MOVABLE[field]
         return name
+
+    def scheduled(self, scheduler: Scheduler | None) -> dict[Name, tuple[Optimizer, str]]:
+        """The settings that the schedule moves: each with its optimizer, and which of Scheduled it is."""
+        moves = {"lr": scheduler is not None, "momentum": scheduler is not None and scheduler.moves_momentum}
+        return {name: place for name, place in self._movable.items() if moves[place[1]]}
 
 
 class Resolver(ast.NodeTransformer):

@@ -42,7 +42,7 @@ def arguments(script: Script, subject: Subject) -> list[Name]:
     """The names of the step's arguments, the batch first."""
     first = [Name("input"), Name("target")]
     others = [name for name in script.given.arguments if name not in first]
-    changing = [*script.settings.lrs] if subject.is_scheduled else []
+    changing = [*script.settings.scheduled(subject.scheduler)]
     return [*first, *others, *changing, *([Name("step")] if Name("step") in script.names else [])]
 
 
@@ -103,9 +103,18 @@ def _head(script: Script, subject: Subject) -> Iterator[str]:
 PARTS = {"param": "The parameters", "buffer": "The buffers", "counters": "The counts"}
 
 
+#: What an argument that isn't an array is.
+NUMBERS = {
+    "step": "the number of the step, counted from 1",
+    "lr": "the learning rate",
+    "momentum": "the momentum",
+    "beta1": "the momentum",
+}
+
+
 def _form(name: Name, view: View | None) -> str:
     if view is None:
-        return {"step": "the number of the step, counted from 1", "lr": "the learning rate"}.get(name.local, "")
+        return NUMBERS.get(name.local, "")
     shape: tuple[Any, ...] = view.shape
     if name.local in ("input", "target"):
         shape = ("batch", *shape[1:])

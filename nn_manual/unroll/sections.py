@@ -11,7 +11,7 @@ from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.messages import one_line
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer
+from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.optim.groups import PATTERN
 from nn_manual.unroll.formulas import formulas, in_floating_point, of_update
 from nn_manual.unroll.script import Script
@@ -33,14 +33,14 @@ NOTE_WIDTH = WIDTH - 10
 
 
 class Subject(NamedTuple):
-    """The subject of the page. With `is_scheduled` a schedule changes the learning rates, so they are arguments."""
+    """The subject of the page. What `scheduler` moves are arguments."""
 
     name: str
     model: Sequential
     loss: Loss
     optimizer: Optimizer
     target_kind: str
-    is_scheduled: bool
+    scheduler: Scheduler | None
 
     @property
     def layers(self) -> dict[str, Layer]:

@@ -60,18 +60,19 @@ def _masks(config: RunConfig, script: Script, model: Sequential, rows: str) -> I
 
 
 def arrays_of(config: RunConfig, script: Script, model: Sequential, train: Examples) -> dict[str, Array]:
-    """The arrays that the script reads: the examples, the initial parameters and buffers, and the learning rates."""
+    """The arrays that the script reads: the examples, the initial parameters and buffers, and what the schedule
+    moves.
+    """
     buffer, counters = flat_buffers(model)
     arrays = {"input": train.input, "target": train.target, "param": model.param_arena}
     arrays |= {"buffer": buffer} if buffer.size else {}
     arrays |= {"counters": counters} if counters.size else {}
     if config.lr_scheduler is not None:
-        scheduler, counts = config.new_scheduler(), config.epochs
+        scheduler, (counts, _) = config.new_scheduler(), config.num_counts(len(train.input))
         assert scheduler is not None
-        if config.lr_step == "step":
-            counts *= num_batches(len(train.input), config.batch_size)
-        for name, member in script.settings.lrs.items():
-            arrays[str(name)] = np.array([scheduler.lr(member.lr, count) for count in range(counts)])
+        for name, (member, setting) in script.settings.scheduled(scheduler).items():
+            values = [scheduler.scheduled(member.scheduled, count) for count in range(counts)]
+            arrays[str(name)] = np.array([getattr(each, setting) for each in values])
     return arrays
 
 
@@ -82,7 +83,7 @@ def run_lines(
     num_examples, size = len(train.input), config.batch_size
     count = num_batches(num_examples, size)
     names = [str(name) for name in arguments]
-    lrs = [str(name) for name in script.settings.lrs] if config.lr_scheduler is not None else []
+    scheduled = [str(name) for name in script.settings.scheduled(config.lr_scheduler)]
     epochs = f"{config.epochs} epoch" + "s" * (config.epochs > 1)
     steps = f"{count} step" + "s" * (count > 1)
     masks = list(_masks(config, script, model, "len(batch)" if count > 1 else "len(inputs)"))
@@ -99,14 +100,14 @@ def run_lines(
         if name in names:
             yield f'    {name} = run["{name}"]'
     yield from (f"    {name} = np.zeros_like(param)" for name in script.vectors)
-    yield from (f'    {name}s = run["{name}"].tolist()' for name in lrs)
-    by_step = lrs and config.lr_step == "step"
+    yield from (f'    {name}s = run["{name}"].tolist()' for name in scheduled)
+    by_step = scheduled and config.lr_step == "step"
     counts = "step" in names or by_step or masks
     if counts:
         yield "    step = 0"
     yield f"    for epoch in range({config.epochs}):"
-    if lrs and not by_step:
-        yield f"        {', '.join(lrs)} = {', '.join(f'{name}s[epoch]' for name in lrs)}"
+    if scheduled and not by_step:
+        yield f"        {', '.join(scheduled)} = {', '.join(f'{name}s[epoch]' for name in scheduled)}"
     indent = " " * 8
     if count > 1:
         key = f"({int(Stream.SHUFFLE)}, epoch)"
@@ -116,7 +117,7 @@ def run_lines(
         indent += " " * 4
         yield f"{indent}batch = order[start:start + {size}]"
     if by_step:
-        yield f"{indent}{', '.join(lrs)} = {', '.join(f'{name}s[step]' for name in lrs)}"
+        yield f"{indent}{', '.join(scheduled)} = {', '.join(f'{name}s[step]' for name in scheduled)}"
     if counts:
         yield f"{indent}step += 1"
     yield from (f"{indent}{line}" for line in masks)

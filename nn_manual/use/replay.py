@@ -21,6 +21,8 @@ from nn_manual.config import RunConfig, load_config, reported
 from nn_manual.data import Examples
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.messages import counted, one_line
+from nn_manual.optim import Optimizer
+from nn_manual.optim.scheduler_base import Scheduled
 from nn_manual.run.bundle import (
     BUNDLE_FILE,
     CONFIG_FILE,
@@ -120,7 +122,6 @@ def _run_again(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mapp
     trainer = _trainer(config, directory, bundle, tensors)
     trainer.num_steps = bundle.step - 1
     trainer.model.first_row = bundle.first_row or 0
-    _set_lrs(trainer, bundle, directory)
     report = None
     batch = Examples(tensors[INPUT], tensors[TARGET])
     try:
@@ -167,6 +168,7 @@ def _trainer(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mappin
     model = config.new_model()
     optimizer = config.optimizer(model)
     optimizer.num_steps = bundle.step - 1
+    _set_scheduled(optimizer, bundle, directory)  # before the check is made: it takes the momentum as a setting
     try:
         for name, vector in optimizer.vectors.items():
             # load_state_dict checks names, shapes and dtypes. An optimizer keeps nothing about buffers.
@@ -197,14 +199,17 @@ def _trainer(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mappin
     )
 
 
-def _set_lrs(trainer: Trainer, bundle: Bundle, directory: Path) -> None:
-    """Give the optimizer and its groups the lrs of the step. Raises DataError where their numbers differ."""
-    members = trainer.optimizer.members
-    if len(bundle.lrs) != len(members):
-        given = counted(len(bundle.lrs), "lr")
-        raise DataError(f"{directory / BUNDLE_FILE}: has {given}, {CONFIG_FILE} asks for {len(members)}")
-    for member, lr in zip(members, bundle.lrs, strict=True):
-        member.lr = lr
+def _set_scheduled(optimizer: Optimizer, bundle: Bundle, directory: Path) -> None:
+    """Give the optimizer and its groups the lrs of the step, and the momenta if a schedule moved them. Raises DataError
+    where their numbers differ.
+    """
+    members = optimizer.members
+    momenta: Sequence[float | None] = bundle.momenta or [member.scheduled.momentum for member in members]
+    for given in (counted(len(bundle.lrs), "lr"), counted(len(momenta), "momentum", "momenta")):
+        if not given.startswith(f"{len(members):,} "):
+            raise DataError(f"{directory / BUNDLE_FILE}: has {given}, {CONFIG_FILE} asks for {len(members)}")
+    for member, lr, momentum in zip(members, bundle.lrs, momenta, strict=True):
+        member.scheduled = Scheduled(lr, momentum)
 
 
 def _named(tensors: Mapping[str, Array], prefix: str) -> dict[str, Array]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from benchmarks.reliability.kills import end_of
 from runs import CONFIG, lines, write_config
+from stopped_runs import stopped
 
 from nn_manual.config import EarlyStopping, load_config
 from nn_manual.errors import ConfigError
 from nn_manual.run.early_stop import EarlyStop
 from nn_manual.run.loading import load
 from nn_manual.run.new_run import run
+from nn_manual.run.resume import resume
 
 
 @pytest.mark.usefixtures("without_figure")
@@ -54,6 +57,33 @@ def test_a_schedule_that_outlasts_the_run_is_noted(
     run(load_config(path), tmp_path / "run")
     line = CONFIG.count("\n") + 1
     assert capsys.readouterr().err == (f"{path}:{line}:16: note: {note}\n" if note else "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["lr_scheduler.OneCycleLR.total_steps=2"], "OneCycleLR has no lr after 2 epochs, and the run has 4"),
+        (["lr_step=step"], "OneCycleLR has no lr after 4 steps, and the run has 12"),
+        (["optimizer.SGD.momentum=0"], r"OneCycleLR moves the momentum: that of SGD must be above 0, not 0\.0"),
+    ],
+)
+def test_a_schedule_that_can_t_move_this_run(config_path: Path, settings: list[str], message: str) -> None:
+    """A run may have a count more than total_steps has: torch's has an lr there."""
+    schedule = "lr_scheduler={OneCycleLR: {max_lr: 0.1, total_steps: 4}}"
+    load(load_config(config_path, [schedule, "epochs=5"]))
+    with pytest.raises(ConfigError, match=rf"^override 'lr_scheduler.*': {message}$"):
+        load(load_config(config_path, [schedule, "epochs=4", *settings]))
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_a_resumed_run_goes_on_with_the_momentum(config_path: Path, tmp_path: Path) -> None:
+    """It ends where the run in one piece does."""
+    schedule = "lr_scheduler={OneCycleLR: {max_lr: 0.1, total_steps: 12}}"
+    config = load_config(config_path, [schedule, "lr_step=step", "epochs=4"])
+    run(config, tmp_path / "whole")
+    stopped(config_path, tmp_path / "parts", 5, schedule, "lr_step=step", "epochs=4")
+    resume(tmp_path / "parts")
+    assert end_of(tmp_path / "parts") == end_of(tmp_path / "whole")
 
 
 def _after(stop: EarlyStop, loss: float) -> bool:

@@ -40,7 +40,7 @@ SIZES = 6, 3
 
 def page_of(model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array) -> str:
     kind = "indices" if target.dtype.kind == "i" else "probabilities"
-    subject = Subject("a test", model, loss, optimizer, kind, is_scheduled=False)
+    subject = Subject("a test", model, loss, optimizer, kind, scheduler=None)
     _, text = proven_script(subject, [(input[:size], target[:size]) for size in SIZES], max_norm=0.3)
     return text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,17 @@ def losses_of_script(config: RunConfig, directory: Path) -> list[float]:
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     return [float(line) for line in ended.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("optimizer", ["{SGD: {momentum: 0.9}}", "{Adam: {}}"])
+def test_a_momentum_that_a_schedule_moves(optimizer: str, tmp_path: Path) -> None:
+    """It is an argument of the step, as the lr is."""
+    schedule = "lr_scheduler={OneCycleLR: {max_lr: 0.1, total_steps: 48}}"
+    settings = [f"optimizer={optimizer}", schedule, "lr_step=step", "epochs=2", "gradient_check.every=0"]
+    config = load_config(ROOT / "config" / "digits.yaml", settings)
+    assert losses_of_script(config, tmp_path) == losses_of_run(config)
+    name = "momentum" if "SGD" in optimizer else "beta1"
+    assert re.search(rf"^    {name} +the momentum$", (tmp_path / "step.py").read_text(), re.MULTILINE)
 
 
 def test_every_config_is_there() -> None:

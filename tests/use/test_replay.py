@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from mismatches import EVERYTHING, mismatch, rewrite, wrong_from_step, wrong_tanh
 from problems import problem_and_place
 from runs import CONFIG, names
@@ -14,8 +15,11 @@ from runs import CONFIG, names
 from nn_manual.arrays import Array
 from nn_manual.cli import main
 from nn_manual.config import load_config
+from nn_manual.config.config_file import dump_yaml
+from nn_manual.errors import DataError
 from nn_manual.layers import Tanh
-from nn_manual.optim import SGD, clip_grad_norm
+from nn_manual.optim import SGD, OneCycleLR, clip_grad_norm
+from nn_manual.optim.scheduler_base import Scheduled
 from nn_manual.run.bundle import read_bundle
 from nn_manual.run.environment import versions
 from nn_manual.run.sources import sources_of
@@ -169,6 +173,25 @@ def test_other_versions_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(replay_module, "versions", lambda: now | {"torch": "99.0"})
     replayed = replay(tmp_path / "run" / "mismatch-step-1")
     assert str(replayed).splitlines()[1] == f"torch was {now['torch']}, is 99.0"
+
+
+def test_a_momentum_that_a_schedule_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundle has what the schedule had set in that step: of 9 steps, the third has the highest lr."""
+    text = CONFIG.replace("{SGD: {lr: 0.5", "{SGD: {groups: [{parameters: '*.bias', momentum: 0.25}], lr: 0.5")
+    text += "lr_step: step\nlr_scheduler:\n  OneCycleLR:\n    {max_lr: 0.5, total_steps: 9, pct_start: 0.3334}\n"
+    wrong_from_step(monkeypatch, 5, Tanh, "backward", wrong_tanh)
+    found = mismatch(tmp_path / "run", text)
+    bundle = tmp_path / "run" / "mismatch-step-5"
+    expected = OneCycleLR(0.5, 9, 0.3334).scheduled(Scheduled(0.5, 0.9), 4)
+    described = read_bundle(bundle / "bundle.yaml")
+    assert (described.lrs, described.momenta) == ([expected.lr] * 2, [expected.momentum] * 2)
+    again = replay(bundle).report
+    assert again is not None
+    assert again.comparisons == found.report.comparisons
+    one_momentum = yaml.safe_load((bundle / "bundle.yaml").read_text()) | {"momenta": [0.5]}
+    (bundle / "bundle.yaml").write_text(dump_yaml(one_momentum))
+    with pytest.raises(DataError, match=r"bundle\.yaml: has 1 momentum, config\.yaml asks for 2$"):
+        replay(bundle)
 
 
 def test_the_lrs_of_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,17 +126,19 @@ def optimizer_cases(
 
 
 def scheduler_cases(scheduler: Scheduler) -> Iterator[CaseResult]:
-    """The lrs of an optimizer and of its group to the schedule's end and on, with validation losses that waver while
-    they fall: multiples of powers of 2, so that some lie exactly on a threshold, and some just below these.
+    """What the schedule moves of an optimizer and of its group, to the schedule's end and on, with validation losses
+    that waver while they fall: multiples of powers of 2, so that some lie exactly on a threshold, and some just below
+    these.
     """
     scheduler, generator = copy.deepcopy(scheduler), np.random.default_rng(0)
-    optimizer = SGD(Sequential(Linear(1, 1)), lr=0.1, groups=[{"parameters": "*.bias", "lr": 0.01}])
-    initial_lrs = [member.lr for member in optimizer.members]
+    groups = [{"parameters": "*.bias", "lr": 0.01, "momentum": 0.5}]
+    optimizer = SGD(Sequential(Linear(1, 1)), lr=0.1, momentum=0.9, groups=groups)
+    initial = [member.scheduled for member in optimizer.members]
     update = UpdateChecker(optimizer, optimizer.model.param_arena.copy(), scheduler)
-    num_epochs = 2 * scheduler.duration + 100
+    num_epochs = int(min(2 * scheduler.duration + 100, scheduler.last_count + 1))
     for epoch in range(num_epochs):
-        for member, initial_lr in zip(optimizer.members, initial_lrs, strict=True):
-            member.lr = scheduler.lr(initial_lr, epoch)
+        for member, at_first in zip(optimizer.members, initial, strict=True):
+            member.scheduled = scheduler.scheduled(at_first, epoch)
         try:
             update.compare_schedule(epoch)
         except GradientMismatch as mismatch:
@@ -145,4 +147,4 @@ def scheduler_cases(scheduler: Scheduler) -> Iterator[CaseResult]:
         loss = generator.integers(1, 9) / 8 * 0.5 ** (epoch // 10) * (1 - 1e-9 * generator.integers(2))
         update.observe(loss)
         scheduler.observe(loss)
-    yield CaseResult(counted(num_epochs, "epoch"), num_epochs * len(initial_lrs), 0.0)
+    yield CaseResult(counted(num_epochs, "epoch"), num_epochs * len(initial), 0.0)

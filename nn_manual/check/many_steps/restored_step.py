@@ -14,6 +14,7 @@ from nn_manual.check.many_steps.ring import NOISE, Ring
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.optimizers import State, state_of
 from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.optim.scheduler_base import Scheduled
 
 if TYPE_CHECKING:
     from nn_manual.check.whole_step.checker import GradientChecker
@@ -64,7 +65,7 @@ class Past:
         model, optimizer, ring = self.model, self.optimizer, self.ring
         vectors = [model.param_arena, model.grad_arena, *optimizer.vectors.values(), *vars(model.buffer).values()]
         present = [vector.copy() for vector in vectors]
-        numbers = model.num_steps, optimizer.num_steps, [member.lr for member in optimizer.members]
+        numbers = model.num_steps, optimizer.num_steps, [member.scheduled for member in optimizer.members]
         noise = [calls.layer.noise for calls in self._noisy]
         attributes = [(watched, dict(vars(watched))) for watched in (*self._calls, self.checker.recorded)]
         is_wrong = False
@@ -102,7 +103,7 @@ class Past:
         model.grad_arena[...] = ring.grad[i]
         for name, buffer in vars(model.buffer).items():
             buffer[...] = ring.row(name, i)
-        self._set_numbers(ring.numbers[i], ring.num_updates[i] + 1, ring.lrs[i])
+        self._set_numbers(ring.numbers[i], ring.num_updates[i] + 1, ring.scheduled[i])
         self._record(i)
 
     def _record(self, i: int) -> None:
@@ -139,7 +140,7 @@ class Past:
         loss.grad_prediction = then("loss.grad_prediction", loss.grad_prediction)
         recorded.buffers_before = {name: np.array(ring.given_before(name)[i]) for name in recorded.buffers}
 
-    def _set_numbers(self, number: int, num_updates: int, lrs: Sequence[float]) -> None:
+    def _set_numbers(self, number: int, num_updates: int, scheduled: Sequence[Scheduled]) -> None:
         self.model.num_steps, self.optimizer.num_steps = number, num_updates
-        for member, lr in zip(self.optimizer.members, lrs, strict=True):
-            member.lr = lr
+        for member, values in zip(self.optimizer.members, scheduled, strict=True):
+            member.scheduled = values

@@ -22,6 +22,7 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.optimizers import State, state_of
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
+from nn_manual.optim.scheduler_base import Scheduled
 
 #: More aren't faster. On the smallest net a step takes 22 microseconds among 64 steps, and 18 among 256.
 MOST_STEPS = 256
@@ -115,8 +116,9 @@ class Ring:
         self.before = self._state("before")
         self.after = self._state("after") if with_updates else None
         self.grad = self._arrays["grad"]
-        #: The optimizer's lrs in each step, how many steps it had made before, and the number of the model's step.
-        self.lrs: list[tuple[float, ...]] = [()] * self.num_rows
+        #: What a schedule may move, of the optimizer and its groups, in each step; how many steps it had made before;
+        #: and the number of the model's step.
+        self.scheduled: list[tuple[Scheduled, ...]] = [()] * self.num_rows
         self.num_updates, self.numbers = [0] * self.num_rows, [0] * self.num_rows
 
     def _forms(self, recorded: Recording, num_packed: int) -> dict[str, RowForm]:
@@ -185,7 +187,7 @@ class Ring:
                 rows[i] = vector
         if self._optimizer.num_steps != self.num_updates[i] + 1:
             return False
-        self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
+        self.scheduled[i] = tuple(member.scheduled for member in self._optimizer.members)
         self.numbers[i] = self._model.num_steps
         return True
 
@@ -211,7 +213,7 @@ class Ring:
                 self._arrays[name][rows] = given[name][: len(losses)]
         self.tensors["loss"][rows] = losses
         model, optimizer, count = self._model, self._optimizer, len(losses)
-        self.lrs[rows] = [tuple(member.lr for member in optimizer.members)] * count
+        self.scheduled[rows] = [tuple(member.scheduled for member in optimizer.members)] * count
         self.num_updates[rows] = range(optimizer.num_steps - count, optimizer.num_steps)
         self.numbers[rows] = range(model.num_steps - count + 1, model.num_steps + 1)
 
@@ -224,7 +226,8 @@ class Ring:
             for rows in self._arrays.values():
                 rows[beside] = rows[own]
             count = beside.stop - beside.start
-            self.lrs[beside], self.num_updates[beside] = [self.lrs[own]] * count, [self.num_updates[own]] * count
+            self.scheduled[beside] = [self.scheduled[own]] * count
+            self.num_updates[beside] = [self.num_updates[own]] * count
         return slice(first, end)
 
     def given(self, name: str) -> Array:

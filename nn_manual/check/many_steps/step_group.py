@@ -108,8 +108,8 @@ class StepGroup:
         ring = self.ring
         assert ring.after is not None  # updates are proven
         before, after = (state.map(lambda all_rows: all_rows[rows]) for state in (ring.before, ring.after))
-        lrs, num_updates, count = ring.lrs[rows], ring.num_updates[rows], rows.stop - rows.start
-        self._twin.step(before.param, before.vectors, ring.grad[rows], lrs=lrs, num_steps=num_updates)
+        scheduled, num_updates, count = ring.scheduled[rows], ring.num_updates[rows], rows.stop - rows.start
+        self._twin.step(before.param, before.vectors, ring.grad[rows], scheduled=scheduled, num_steps=num_updates)
         torchs = State(self._twin.param, self._twin.vectors).map(lambda all_rows: all_rows[:count])
         absolute, scale = worst_differences(after.all, torchs.all, [*self._sizes.values()], num_steps=count)
         for i, tensor in zip(*(~within(absolute, scale, self._update_tolerances)).nonzero(), strict=True):
@@ -120,7 +120,8 @@ class StepGroup:
     def update_inputs(self, i: int) -> UpdateInputs:
         """The inputs of the `i`-th update, which is proven here."""
         ring = self.ring
-        return UpdateInputs(ring.before.map(lambda rows: rows[i]), ring.grad[i], ring.lrs[i], ring.num_updates[i])
+        before = ring.before.map(lambda rows: rows[i])
+        return UpdateInputs(before, ring.grad[i], ring.scheduled[i], ring.num_updates[i])
 
     def _tensors(self, state: State) -> list[Array]:
         """The tensors of a state, (steps, size) each, in the plan's order."""

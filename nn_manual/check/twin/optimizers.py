@@ -15,6 +15,7 @@ import torch
 from nn_manual.arrays import Array, carve, size_of
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.optim import Optimizer
+from nn_manual.optim.scheduler_base import Scheduled
 
 
 class State(NamedTuple):
@@ -34,13 +35,13 @@ class State(NamedTuple):
 
 
 class UpdateInputs(NamedTuple):
-    """What a step of an optimizer depends on. `lrs` are those of the optimizer and of its groups; `num_steps` were
-    made before.
+    """What a step of an optimizer depends on. `scheduled` is what a schedule may move, of the optimizer and of its
+    groups; `num_steps` were made before.
     """
 
     start: State
     grad: Array
-    lrs: Sequence[float]
+    scheduled: Sequence[Scheduled]
     num_steps: int
 
 
@@ -92,11 +93,12 @@ class OptimizerTwin:
         vectors: Mapping[str, Array],
         grad: Array,
         *,
-        lrs: Sequence[Sequence[float]],
+        scheduled: Sequence[Sequence[Scheduled]],
         num_steps: Sequence[int],
     ) -> None:
         """As many steps as there are rows of `grad`, each from a copy of its row of `param` and `vectors`, after which
-        `num_steps` steps were made, along its row of `grad`, with an lr for the optimizer and for each group.
+        `num_steps` steps were made, along its row of `grad`, with what a schedule may move of the optimizer and of each
+        group.
 
         Before the first step torch has no state and makes its own.
         """
@@ -106,15 +108,20 @@ class OptimizerTwin:
             self._vectors[name][:count].copy_(torch.from_numpy(values))
         all_grads = torch.from_numpy(grad)
         # torch has one lr for all parameters of a group, and makes its state for all of them or for none.
-        for _, equal in itertools.groupby(range(count), lambda i: (tuple(lrs[i]), num_steps[i] == 0)):
-            self._step(list(equal), all_grads, lrs, num_steps)
+        for _, equal in itertools.groupby(range(count), lambda i: (tuple(scheduled[i]), num_steps[i] == 0)):
+            steps = list(equal)
+            self._step(steps, all_grads, scheduled[steps[0]], num_steps)
 
     def _step(
-        self, steps: list[int], grads: torch.Tensor, lrs: Sequence[Sequence[float]], num_steps: Sequence[int]
+        self, steps: list[int], grads: torch.Tensor, scheduled: Sequence[Scheduled], num_steps: Sequence[int]
     ) -> None:
-        """These steps, which have the same lrs."""
-        for group, lr in zip(self._optimizer.param_groups, lrs[steps[0]], strict=True):
+        """These steps, all with the same lrs and momenta."""
+        for group, (lr, momentum) in zip(self._optimizer.param_groups, scheduled, strict=True):
             group["lr"] = lr
+            if momentum is not None and "momentum" in group:
+                group["momentum"] = momentum
+            elif momentum is not None:
+                group["betas"] = (momentum, *group["betas"][1:])
         state = self._optimizer.state
         state.clear()
         runs = [(i, run) for i in steps for run in self._runs[i]]
@@ -166,5 +173,6 @@ def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
 def stepped(twin: OptimizerTwin, inputs: UpdateInputs) -> State:
     """Where torch's step ends."""
     one = inputs.start.map(lambda vector: vector[np.newaxis])
-    twin.step(one.param, one.vectors, inputs.grad[np.newaxis], lrs=[inputs.lrs], num_steps=[inputs.num_steps])
+    grad, scheduled, num_steps = inputs.grad[np.newaxis], [inputs.scheduled], [inputs.num_steps]
+    twin.step(one.param, one.vectors, grad, scheduled=scheduled, num_steps=num_steps)
     return State(twin.param, twin.vectors).map(lambda vectors: vectors[0])

@@ -9,29 +9,34 @@ import torch
 
 from nn_manual.check.twin.modules import settings
 from nn_manual.optim import ReduceLROnPlateau, Scheduler
+from nn_manual.optim.scheduler_base import Scheduled
 
 
 class SchedulerTwin:
     """torch's schedule of the same name, which steps from count to count. TypeError if torch has none."""
 
-    def __init__(self, scheduler: Scheduler, initial_lrs: Sequence[float]) -> None:
-        self._ours, self._initial_lrs = scheduler, list(initial_lrs)
+    def __init__(self, scheduler: Scheduler, initial: Sequence[Scheduled]) -> None:
+        self._ours, self._initial = scheduler, list(initial)
         self._rewind()
 
     def _rewind(self) -> None:
         """Start again."""
-        # Parameters of its own: torch's schedules only need an optimizer to hold the lrs.
-        self._optimizer = torch.optim.SGD([{"params": [torch.zeros(1)], "lr": lr} for lr in self._initial_lrs])
+        # Parameters of its own: torch's schedules only need an optimizer to hold what they move.
+        self._optimizer = torch.optim.SGD(
+            [{"params": [torch.zeros(1)], "lr": lr, "momentum": momentum or 0.0} for lr, momentum in self._initial]
+        )
         self._scheduler = _torch_scheduler(self._ours, self._optimizer)
         self._count = 0
         parts = getattr(self._scheduler, "_schedulers", [self._scheduler])
         eta_min = max(getattr(part, "eta_min", 0.0) for part in parts)
-        #: Of each member, the largest number of torch's recursion so far: its rounding errors are of that size.
-        self.scales = [max(lr, eta_min) for lr in self._initial_lrs]
+        #: Of each member, the largest numbers of torch's recursion so far: its rounding errors are of that size.
+        self.scales = self._now()
+        for scale, group in zip(self.scales, self._optimizer.param_groups, strict=True):
+            scale["lr"] = max(scale["lr"], eta_min, group.get("max_lr", 0.0))
 
-    def lrs(self, count: int) -> list[float]:
-        """The learning rate of each member of the optimizer after `count` epochs or steps. torch steps there from the
-        count asked for last, or from the start.
+    def scheduled(self, count: int) -> list[dict[str, float]]:
+        """What each member of the optimizer has after `count` epochs or steps, by its name in Scheduled. torch steps
+        there from the count asked for last, or from the start.
         """
         if count < self._count:
             self._rewind()
@@ -39,11 +44,12 @@ class SchedulerTwin:
             self._optimizer.step()  # no gradients, no effect; torch warns about a schedule that runs ahead
             self._scheduler.step()
             self._count += 1
-            self.scales = [max(pair) for pair in zip(self.scales, self._current_lrs(), strict=True)]
-        return self._current_lrs()
+            for scale, now in zip(self.scales, self._now(), strict=True):
+                scale.update({name: max(scale[name], value) for name, value in now.items()})
+        return self._now()
 
-    def _current_lrs(self) -> list[float]:
-        return [float(group["lr"]) for group in self._optimizer.param_groups]
+    def _now(self) -> list[dict[str, float]]:
+        return [{name: float(group[name]) for name in Scheduled._fields} for group in self._optimizer.param_groups]
 
     def observe(self, validation_loss: float) -> None:
         """See the validation loss of an epoch. Ours must see it afterwards."""
@@ -67,11 +73,11 @@ class PlateauTwin(SchedulerTwin):
             self._scheduler._reduce_lr(epoch=0)  # the epoch is for a message that torch no longer prints
         self._has_observed = False
 
-    def lrs(self, count: int) -> list[float]:  # noqa: ARG002 - the signature is SchedulerTwin's
-        """The learning rate of each member of the optimizer after the losses observed so far."""
+    def scheduled(self, count: int) -> list[dict[str, float]]:  # noqa: ARG002 - the signature is SchedulerTwin's
+        """What each member of the optimizer has after the losses observed so far."""
         if not self._has_observed:  # our state may have been loaded since
             self._rewind()
-        return self._current_lrs()
+        return self._now()
 
     def observe(self, validation_loss: float) -> None:
         """See the validation loss of an epoch. Ours must see it afterwards."""
@@ -84,10 +90,10 @@ class PlateauTwin(SchedulerTwin):
         return {name: getattr(self._scheduler, name) for name in ("best", "num_bad_epochs", "cooldown_counter")}
 
 
-def schedule_twin(scheduler: Scheduler, initial_lrs: Sequence[float]) -> SchedulerTwin:
-    """torch's schedule for an optimizer whose members start at `initial_lrs`. TypeError if torch has none."""
+def schedule_twin(scheduler: Scheduler, initial: Sequence[Scheduled]) -> SchedulerTwin:
+    """torch's schedule for an optimizer whose members begin with `initial`. TypeError if torch has none."""
     twin = PlateauTwin if isinstance(scheduler, ReduceLROnPlateau) else SchedulerTwin
-    return twin(scheduler, initial_lrs)
+    return twin(scheduler, initial)
 
 
 def _torch_scheduler(scheduler: Scheduler, optimizer: torch.optim.Optimizer) -> Any:

@@ -69,14 +69,14 @@ class UpdateChecker:
         """`start` is the vector into which the parameters are copied before each step."""
         self.optimizer = optimizer
         self.scheduler = scheduler
-        self._scheduler_twin = schedule_twin(scheduler, [m.lr for m in optimizer.members]) if scheduler else None
+        initial = [member.scheduled for member in optimizer.members]
+        self._scheduler_twin = schedule_twin(scheduler, initial) if scheduler else None
         #: What a step starts from, and how many were made before it.
         self.start = State(start, {name: np.empty_like(vector) for name, vector in optimizer.vectors.items()})
         self.num_steps = 0
         self._num_compared = 0
         #: Whether the formulas were compared in float64, and what the optimizer has raised there instead.
         self._compared_in_float64, self._raised_in_float64 = False, ""
-        self._setting_names = [name for name in optimizer.setting_names() if name != "lr"]
         self._settings_at_first = self._settings()
         self._twin = OptimizerTwin(optimizer, start.dtype)
         self._sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
@@ -87,34 +87,38 @@ class UpdateChecker:
             self._scheduler_twin.observe(validation_loss)
 
     def compare_schedule(self, count: int) -> None:
-        """Compare the optimizer's lrs after `count` epochs or steps, and what the schedule remembers, with torch's.
+        """Compare what the schedule has moved after `count` epochs or steps, and what it remembers, with torch's.
         Raises GradientMismatch.
         """
         if self.scheduler is None or self._scheduler_twin is None:
             return
-        torch_lrs = self._scheduler_twin.lrs(count)
-        for index, (member, scale) in enumerate(zip(self.optimizer.members, self._scheduler_twin.scales, strict=True)):
-            if not math.isclose(member.lr, torch_lrs[index], rel_tol=0, abs_tol=learning_rate(count) * scale):
-                name = f"lr of groups.{index - 1}" if index else "lr"
-                raise mismatch_for(f"scheduler: {name} is {member.lr!r}, torch's is {torch_lrs[index]!r}")
+        torchs, scales = self._scheduler_twin.scheduled(count), self._scheduler_twin.scales
+        for index, member in enumerate(self.optimizer.members):
+            for name, ours in member.scheduled._asdict().items():
+                theirs, tolerance = torchs[index][name], learning_rate(count) * scales[index][name]
+                if ours is not None and not math.isclose(ours, theirs, rel_tol=0, abs_tol=tolerance):
+                    where = f"{name} of groups.{index - 1}" if index else name
+                    raise mismatch_for(f"scheduler: {where} is {ours!r}, torch's is {theirs!r}")
         state = self.scheduler.state()
         for name, value in self._scheduler_twin.state().items():
             if state[name] != value:
                 raise mismatch_for(f"scheduler: {name} is {state[name]!r}, torch's is {value!r}")
 
     def check_unchanged(self) -> None:
-        """Raise ValueError where a setting has changed, but for the lr: torch's optimizer was made with what it was."""
+        """Raise ValueError where a setting has changed that no schedule may move: torch's optimizer was made with what
+        it was.
+        """
         settings = self._settings()
         if settings != self._settings_at_first:
-            values = zip(self._setting_names, self._settings_at_first, settings, strict=True)
-            changes = [f"{name} was {before} and is {now}" for name, before, now in values if before != now]
+            both = ((name, was, settings[name]) for name, was in self._settings_at_first.items())
+            changes = [f"{name} was {before} and is {now}" for name, before, now in both if before != now]
             raise ValueError(
-                f"{type(self.optimizer).__name__}.{changes[0]}. In a checked training the lr alone may change: another "
-                "setting takes a new optimizer and a new Trainer"
+                f"{type(self.optimizer).__name__}.{changes[0]}. In a checked training the lr alone may change, and "
+                "what a schedule moves: another setting takes a new optimizer and a new Trainer"
             )
 
-    def _settings(self) -> list[Any]:
-        return [getattr(self.optimizer, name) for name in self._setting_names]
+    def _settings(self) -> dict[str, Any]:
+        return self.optimizer.settings_that_stay(self.scheduler)
 
     def anchor(self) -> None:
         """Start from where the optimizer is now. The parameters have been copied by then. Raises ValueError, as
@@ -195,8 +199,8 @@ class UpdateChecker:
 
     def _inputs(self) -> UpdateInputs:
         """Those of the step that has just been made."""
-        lrs = [member.lr for member in self.optimizer.members]
-        return UpdateInputs(self.start, self.optimizer.model.grad_arena, lrs, self.num_steps)
+        scheduled = [member.scheduled for member in self.optimizer.members]
+        return UpdateInputs(self.start, self.optimizer.model.grad_arena, scheduled, self.num_steps)
 
     def _rounding(self, quantities: list[Quantity]) -> frozenset[str]:
         """The names of the tensors that are beyond the tolerance by rounding. Raises where a formula is wrong."""

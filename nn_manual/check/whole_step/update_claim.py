@@ -84,8 +84,8 @@ def _made_in_float64(optimizer: Optimizer, inputs: UpdateInputs) -> list[Array]:
     model = in_float64(optimizer.model, inputs.start.param, vars(optimizer.model.buffer))
     model.grad_arena[...] = inputs.grad
     double = replace(optimizer, model=model)
-    for member, lr in zip(double.members, inputs.lrs, strict=True):
-        member.lr = lr
+    for member, values in zip(double.members, inputs.scheduled, strict=True):
+        member.scheduled = values
     double.num_steps = inputs.num_steps
     for name, vector in inputs.start.vectors.items():
         double.vectors[name][...] = vector

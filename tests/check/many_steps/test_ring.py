@@ -76,7 +76,7 @@ def test_each_step_is_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.array_equal(ring.given("target")[i], target)
         assert np.array_equal(ring.given("2.noise.mask")[i], kept["mask"])
         assert np.array_equal(ring.given_before("1.running_mean")[i], kept["mean"])
-        assert (ring.lrs[i], ring.num_updates[i], ring.numbers[i]) == ((kept["lr"],), i + 1, i + 2)
+        assert (ring.scheduled[i][0].lr, ring.num_updates[i], ring.numbers[i]) == (kept["lr"], i + 1, i + 2)
     made.flush()
 
 

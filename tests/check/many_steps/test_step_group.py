@@ -57,7 +57,7 @@ def test_an_update_that_lands_near_zero_is_measured_by_where_it_came_from() -> N
     assert ring.after is not None
     assert ring.grad is not None
     bias = slice(-3, None)
-    ring.before.param[1, bias], ring.lrs[1] = 1, (1.0,)
+    ring.before.param[1, bias], ring.scheduled[1] = 1, (ring.scheduled[1][0]._replace(lr=1.0),)
     ring.grad[1, bias] = 1 - 1e-6
     ring.after.param[1, bias] = ring.before.param[1, bias] - ring.grad[1, bias] + np.float32(1e-7)
     absolute, scale = group.found(0, 3)

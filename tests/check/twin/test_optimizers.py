@@ -7,6 +7,7 @@ import pytest
 
 from nn_manual import SGD, AdamW, Linear, Sequential
 from nn_manual.check.twin.optimizers import OptimizerTwin
+from nn_manual.optim.scheduler_base import Scheduled
 
 
 def test_a_step_starts_from_what_it_is_given() -> None:
@@ -16,7 +17,8 @@ def test_a_step_starts_from_what_it_is_given() -> None:
     twin = OptimizerTwin(optimizer, model.dtype)
     param, grad = np.arange(3.0)[np.newaxis], np.ones((1, 3))
     for num_steps, buffer in ((0, [1, 1, 1]), (4, [2.3, 2.3, 2.3]), (0, [1, 1, 1])):
-        twin.step(param, {"momentum_buffer": np.full((1, 3), 2.0)}, grad, lrs=[[0.5]], num_steps=[num_steps])
+        vectors = {"momentum_buffer": np.full((1, 3), 2.0)}
+        twin.step(param, vectors, grad, scheduled=[[Scheduled(0.5, 0.9)]], num_steps=[num_steps])
         np.testing.assert_allclose(twin.vectors["momentum_buffer"], [buffer], rtol=1e-15)
         np.testing.assert_allclose(twin.param, param - 0.5 * np.array(buffer), rtol=1e-15)
 
@@ -28,7 +30,8 @@ def test_steps_at_once_start_each_from_its_own() -> None:
     param, buffer = np.arange(12.0).reshape(4, 3), np.full((4, 3), [[2.0], [2.0], [4.0], [2.0]])
     lrs = [[0.5], [0.5], [0.5], [0.25]]
     for num_steps, expected in (([0, 4, 4, 4], [1, 2.3, 4.1, 2.3]), ([4, 0, 4, 0], [2.3, 1, 4.1, 1])):
-        twin.step(param, {"momentum_buffer": buffer}, np.ones((4, 3)), lrs=lrs, num_steps=num_steps)
+        vectors, scheduled = {"momentum_buffer": buffer}, [[Scheduled(lr, 0.9)] for (lr,) in lrs]
+        twin.step(param, vectors, np.ones((4, 3)), scheduled=scheduled, num_steps=num_steps)
         moved = np.full((4, 3), np.array(expected)[:, np.newaxis])
         np.testing.assert_allclose(twin.vectors["momentum_buffer"][:4], moved, rtol=1e-15)
         np.testing.assert_allclose(twin.param[:4], param - np.array(lrs) * moved, rtol=1e-15)
@@ -41,7 +44,8 @@ def test_a_group_has_its_settings_and_its_lr() -> None:
     twin = OptimizerTwin(optimizer, model.dtype)
     for _ in range(2):
         vectors = {"momentum_buffer": np.full((1, 3), 2.0)}
-        twin.step(np.zeros((1, 3)), vectors, np.ones((1, 3)), lrs=[[0.5, 0.25]], num_steps=[1])
+        scheduled = [[Scheduled(0.5, 0.9), Scheduled(0.25, 0.0)]]
+        twin.step(np.zeros((1, 3)), vectors, np.ones((1, 3)), scheduled=scheduled, num_steps=[1])
         np.testing.assert_allclose(twin.vectors["momentum_buffer"], [[2.8, 2.8, 2.0]], rtol=1e-15)
         np.testing.assert_allclose(twin.param, [[-1.4, -1.4, -0.25]], rtol=1e-15)
 
@@ -52,8 +56,21 @@ def test_the_number_of_steps_is_that_of_each_part() -> None:
     optimizer = AdamW(model, betas=(0.5, 0), eps=0.25, groups=[{"parameters": "*.bias", "weight_decay": 0.0}])
     twin = OptimizerTwin(optimizer, model.dtype)
     vectors = {"exp_avg": np.zeros((1, 5)), "exp_avg_sq": np.zeros((1, 5))}
-    twin.step(np.ones((1, 5)), vectors, np.full((1, 5), 0.75), lrs=[[1.0, 1.0]], num_steps=[3])
+    scheduled = [[Scheduled(1.0, 0.5)] * 2]
+    twin.step(np.ones((1, 5)), vectors, np.full((1, 5), 0.75), scheduled=scheduled, num_steps=[3])
     np.testing.assert_allclose(twin.param, [[0.59, 0.59, 0.6, 0.59, 0.6]], rtol=1e-14)
+
+
+def test_a_schedule_may_move_the_momentum() -> None:
+    """SGD's setting of this name, and the first of Adam's betas: from zeros, exp_avg is (1 - beta1) * gradient."""
+    model, grad, param = Sequential(Linear(2, 1), dtype="float64"), np.ones((1, 3)), np.zeros((1, 3))
+    twin = OptimizerTwin(SGD(model, momentum=0.9), model.dtype)
+    twin.step(param, {"momentum_buffer": np.ones((1, 3))}, grad, scheduled=[[Scheduled(1.0, 0.25)]], num_steps=[1])
+    np.testing.assert_allclose(twin.vectors["momentum_buffer"], [[1.25] * 3], rtol=1e-15)
+    twin, zeros = OptimizerTwin(AdamW(model), model.dtype), np.zeros((1, 3))
+    vectors = {"exp_avg": zeros, "exp_avg_sq": zeros}
+    twin.step(param, vectors, grad, scheduled=[[Scheduled(1.0, 0.25)]], num_steps=[1])
+    np.testing.assert_allclose(twin.vectors["exp_avg"], [[0.75] * 3], rtol=1e-15)
 
 
 def test_an_optimizer_that_torch_does_not_have() -> None:

@@ -44,7 +44,7 @@ def claim_of(kind: type[SGD], lr: float) -> UpdateClaim:
     model.param_arena[...] = generator.standard_normal(8)
     model.grad_arena[...] = generator.standard_normal(8)
     optimizer = kind(model, lr=lr, momentum=0.9)
-    inputs = UpdateInputs(state_of(optimizer).map(np.copy), model.grad_arena.copy(), [lr], 0)
+    inputs = UpdateInputs(state_of(optimizer).map(np.copy), model.grad_arena.copy(), [optimizer.scheduled], 0)
     optimizer.step()
     return UpdateClaim(optimizer, inputs, QUANTITIES, tensors_of(state_of(optimizer), optimizer))
 
