@@ -17,6 +17,7 @@ from nn_manual.losses import Loss
 from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.optim.scheduling import settings_that_stay
 from nn_manual.trace.proving import fingerprint
 from nn_manual.trace.trace import CannotTrace
 
@@ -99,7 +100,7 @@ def settings_of(
         for item in fields(part)
     ]
     values.append(optimizer.groups)
-    values += [value for member in optimizer.members for value in member.settings_that_stay(scheduler).values()]
+    values += [value for member in optimizer.members for value in settings_that_stay(member, scheduler).values()]
     return [repr(value) if type(value) in PLAIN else fingerprint(value) for value in values]
 
 

@@ -21,10 +21,15 @@ def find_update_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place
     if optimizer is None or model is None or not all(isinstance(item, Layer) for item in model):
         return
     others = [pair[1] for pair in arguments.get("tied", []) if len(pair) == 2]  # the second names
-    names = [name for name in Sequential.without_memory(*model).parameter_shapes() if name not in others]
+    shapes = Sequential.without_memory(*model).parameter_shapes()
     path = f"optimizer.{optimizer.func.__name__}.groups"
+    names = [name for name in shapes if name not in others]
     for index, reason in without_parameters(optimizer.keywords["groups"], names).items():
         errors.add(places[f"{path}.{index}"], reason)
+    if misfit := optimizer.func.misfit(shapes):
+        errors.add(places["optimizer"], misfit)
+    if arguments.get("shard_optimizer") and (reason := optimizer.func.why_whole()):
+        errors.add(places["shard_optimizer"], reason)
 
 
 def find_compiling_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], errors: Errors) -> None:

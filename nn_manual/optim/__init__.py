@@ -3,6 +3,7 @@
 from nn_manual.optim.adam import Adam, AdamW
 from nn_manual.optim.base import Optimizer
 from nn_manual.optim.clipping import clip_grad_norm
+from nn_manual.optim.muon import Muon
 from nn_manual.optim.one_cycle import OneCycleLR
 from nn_manual.optim.plateau import ReduceLROnPlateau
 from nn_manual.optim.scheduler_base import Scheduler
@@ -16,6 +17,7 @@ __all__ = [
     "ConstantLR",
     "CosineAnnealingLR",
     "LinearLR",
+    "Muon",
     "OneCycleLR",
     "Optimizer",
     "ReduceLROnPlateau",

@@ -7,14 +7,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from nn_manual.arrays import Array, blocks
+from nn_manual.arrays import Array, Shape
+from nn_manual.defaults import default
 from nn_manual.model import Sequential
 from nn_manual.optim.groups import PATTERN, Group, Groups, runs, without_parameters
-from nn_manual.optim.scheduler_base import Scheduled, Scheduler
+from nn_manual.optim.parts import Run
+from nn_manual.optim.scheduler_base import Scheduled
 
 
 @dataclass(eq=False)
@@ -45,6 +47,10 @@ class Optimizer(ABC):
     lr: float = 1e-3
     groups: Groups = field(default_factory=list, kw_only=True)
 
+    #: Whether each element moves by itself. If not, `move` gets one parameter at a time, in its shape.
+    is_elementwise: ClassVar[bool] = True
+    #: How many dimensions each parameter must have; None for any.
+    num_dims: ClassVar[int | None] = None
     #: From this step on, the coefficients stay the same as long as the settings do: by default, never. A class that
     #: defines `coefficients` has the default again, unless it defines this, too.
     settles_at: ClassVar[float] = math.inf
@@ -60,12 +66,14 @@ class Optimizer(ABC):
         shapes, dtype = self.model.parameter_shapes(), self.model.dtype
         for reason in without_parameters(self.groups, list(shapes)).values():
             raise ValueError(reason)
+        if reason := self.misfit(shapes):
+            raise ValueError(reason)
         self.num_steps = 0
         # np.zeros takes no memory until it is written to, np.zeros_like does: if several processes divide the vectors,
         # each writes to its own pieces only.
         size = self.model.param_arena.size
         self.vectors = {name: np.zeros(size, dtype) for name in self.vector_names()}
-        places = runs(self.groups, shapes)
+        places = runs(self.groups, shapes, apart=not self.is_elementwise)
         self.parts = [Part(member, its_runs, dtype) for member, its_runs in zip(members, places, strict=True)]
 
     @classmethod
@@ -79,6 +87,19 @@ class Optimizer(ABC):
         formula, and each pair of lines that could interfere.
         """
         return [{}]
+
+    @classmethod
+    def misfit(cls, shapes: Mapping[str, Shape]) -> str:
+        """Why the optimizer doesn't move parameters of these shapes, in words; empty where it does."""
+        for name, shape in shapes.items():
+            if cls.num_dims not in (None, len(shape)):
+                return f"{cls.__name__} moves parameters with {cls.num_dims} dimensions, and {name} has {len(shape)}"
+        return ""
+
+    @classmethod
+    def why_whole(cls) -> str:
+        """Why the vectors can't be divided among processes, in words; empty where they can."""
+        return "" if cls.is_elementwise else f"shard_optimizer must be false: {cls.__name__} needs whole parameters"
 
     @property
     def members(self) -> list[Optimizer]:
@@ -100,29 +121,6 @@ class Optimizer(ABC):
         elif "betas" in own:
             own["betas"] = (values.momentum, *own["betas"][1:])
 
-    def settings_that_stay(self, scheduler: Scheduler | None) -> dict[str, Any]:
-        """The settings that the schedule doesn't move, by name; the lr may change anyway."""
-        settings = {name: getattr(self, name) for name in self.setting_names() if name != "lr"}
-        if scheduler is not None and scheduler.moves_momentum:
-            if "momentum" in settings:
-                del settings["momentum"]
-            elif "betas" in settings:
-                settings["betas"] = settings["betas"][1:]
-        return settings
-
-    def check_schedule(self, scheduler: Scheduler) -> None:
-        """Raise ValueError where a schedule moves a momentum that the optimizer or one of its groups doesn't have."""
-        if not scheduler.moves_momentum:
-            return
-        name, schedule = type(self).__name__, type(scheduler).__name__
-        for member in self.members:
-            own, later = member.scheduled, member._with({})
-            if own.momentum is None:
-                raise ValueError(f"{schedule} moves the momentum, and {name} has none")
-            later.scheduled = scheduler.scheduled(own, 0)
-            if later.vector_names() != member.vector_names():  # the formula has other lines for a momentum of 0
-                raise ValueError(f"{schedule} moves the momentum: that of {name} must be above 0, not {own.momentum}")
-
     @abstractmethod
     def check_settings(self) -> None:
         """Raise ValueError for a setting that is out of range. The message begins with its name."""
@@ -139,21 +137,35 @@ class Optimizer(ABC):
     def move(
         self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
     ) -> None:
-        """One step of `param` and of `vectors`, in place. All arrays have one dimension and the same size; `grad` must
-        not be written to.
+        """One step of `param` and of `vectors`, in place; `grad` must not be written to. All arrays have one shape:
+        with one dimension, or that of a parameter where the formulas aren't elementwise.
 
-        The coefficients are rounded once, to the parameters' dtype, and have no dimensions. The formulas are
-        elementwise. They may branch on settings, never on the value of an array.
+        The coefficients are rounded once, to the parameters' dtype, and have no dimensions. The formulas may branch on
+        settings and shapes, never on the value of an array.
         """
+
+    @default
+    def reference(
+        self, param: Any, grad: Any, vectors: Mapping[str, Any], step: int
+    ) -> tuple[Any, dict[str, Any]]:
+        """The step of one parameter on torch tensors, for an optimizer that torch.optim doesn't have, or has as another
+        function: the parameter and the vectors after it. Steps are counted from 1. By default, the reference is
+        torch.optim's class of the optimizer's name.
+        """
+        raise NotImplementedError
 
     def step(self) -> None:
         """Move the model's parameters once, along its gradients: one block that fits into the cache after the other."""
         param, grad = self.model.param_arena, self.model.grad_arena
         for part in self.parts:
             coefficients = part.rounded_coefficients(self.num_steps + 1)
-            for block, own in part.blocks:
+            for block, own, shape in part.blocks:
                 vectors = {name: vector[own] for name, vector in self.vectors.items()}
-                part.member.move(param[block], grad[block], vectors, coefficients)
+                arrays = param[block], grad[block]
+                if shape is not None:
+                    vectors = {name: vector.reshape(shape) for name, vector in vectors.items()}
+                    arrays = arrays[0].reshape(shape), arrays[1].reshape(shape)
+                part.member.move(*arrays, vectors, coefficients)
         self.num_steps += 1
 
     def state(self) -> dict[str, Array]:
@@ -202,21 +214,14 @@ class Optimizer(ABC):
         return member
 
 
-class Run(NamedTuple):
-    """A piece of the parameters: where it lies in the arenas, and where in the optimizer's vectors."""
-
-    where: slice
-    of_vectors: slice
-
-
 class Part:
     """The parameters that move with the settings of one member. `runs` are their places, and `blocks` are pieces of the
-    runs that fit into the processor's cache.
+    runs that fit into the processor's cache, where the runs may be cut.
     """
 
-    def __init__(self, member: Optimizer, its_runs: list[slice], dtype: np.dtype[Any]) -> None:
+    def __init__(self, member: Optimizer, its_runs: list[Run], dtype: np.dtype[Any]) -> None:
         self.member = member
-        self.take([Run(run, run) for run in its_runs])
+        self.take(its_runs)
         # Kept, and filled in each step: to make an array without dimensions takes 0.25 us, to fill it 0.05 us, and a
         # product with it takes 0.4 us less than a product with a Python float.
         self._coefficients = {name: np.array(0, dtype) for name in member.coefficients(1)}
@@ -225,9 +230,9 @@ class Part:
         """From now on, move these runs."""
         self.runs = its_runs
         self.blocks = [
-            Run(_within(where, block), _within(of_vectors, block))
-            for where, of_vectors in its_runs
-            for block in blocks(where.stop - where.start)
+            Run(_within(run.where, block), _within(run.of_vectors, block), run.shape)
+            for run in its_runs
+            for block in run.pieces()
         ]
 
     def rounded_coefficients(self, step: int) -> Mapping[str, Array]:

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 from nn_manual.arrays import Shape, size_of
+from nn_manual.optim.parts import Run
 
 #: A pattern of parameter names, and settings: {"parameters": "*.bias", "weight_decay": 0.0}.
 Group: TypeAlias = dict[str, Any]
@@ -39,15 +40,18 @@ def without_parameters(groups: Sequence[Group], names: Sequence[str]) -> dict[in
     return reasons
 
 
-def runs(groups: Sequence[Group], shapes: Mapping[str, Shape]) -> list[list[slice]]:
-    """Where the parameters without a group, then those of each group, lie in a flat vector: slices with gaps."""
-    result: list[list[slice]] = [[] for _ in range(len(groups) + 1)]
+def runs(groups: Sequence[Group], shapes: Mapping[str, Shape], *, apart: bool) -> list[list[Run]]:
+    """Where the parameters without a group, then those of each group, lie in a flat vector. Neighbors are one run,
+    unless each parameter is to be `apart`.
+    """
+    result: list[list[Run]] = [[] for _ in range(len(groups) + 1)]
     start = 0
     for number, shape in zip(group_of_each(groups, list(shapes)), shapes.values(), strict=True):
         stop, own = start + size_of(shape), result[number]
-        if own and own[-1].stop == start:
-            own[-1] = slice(own[-1].start, stop)
+        if own and own[-1].where.stop == start and not apart:
+            whole = slice(own[-1].where.start, stop)
+            own[-1] = Run(whole, whole)
         else:
-            own.append(slice(start, stop))
+            own.append(Run(slice(start, stop), slice(start, stop), shape if apart else None))
         start = stop
     return result

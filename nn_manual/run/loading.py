@@ -18,6 +18,7 @@ from nn_manual.layers.composite import descendants
 from nn_manual.model import Sequential
 from nn_manual.model.fit import first_misfit
 from nn_manual.optim import ReduceLROnPlateau
+from nn_manual.optim.scheduling import check_schedule
 from nn_manual.registry import takes_layers
 
 if TYPE_CHECKING:  # torch is only loaded for what is checked
@@ -60,7 +61,7 @@ def _check_schedule(config: RunConfig, split: Split, model: Sequential) -> None:
         name, last = type(scheduler).__name__, scheduler.last_count
         raise ConfigError(f"{place}: {name} has no lr after {last:,} {unit}, and the run has {length:,}")
     try:
-        config.optimizer(model).check_schedule(scheduler)
+        check_schedule(config.optimizer(model), scheduler)
     except ValueError as error:
         raise ConfigError(f"{place}: {error}") from None
 

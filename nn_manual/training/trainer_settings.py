@@ -8,6 +8,7 @@ from nn_manual.compile.blas import BlasName
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
+from nn_manual.optim.scheduling import check_schedule
 from nn_manual.step.slices.cut import Slicing
 
 #: The settings that the check is made with.
@@ -54,8 +55,10 @@ def check_settings(settings: TrainerSettings) -> None:
         raise ValueError(f"lr_step must be epoch or step, not {settings.lr_step}")
     if settings.lr_step == "step" and isinstance(settings.lr_scheduler, ReduceLROnPlateau):
         raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
+    if settings.slicing.shard_optimizer and (reason := settings.optimizer.why_whole()):
+        raise ValueError(reason)
     if settings.lr_scheduler is not None:
-        settings.optimizer.check_schedule(settings.lr_scheduler)
+        check_schedule(settings.optimizer, settings.lr_scheduler)
 
 
 def why_fixed(name: str, *, is_checked: bool, is_plain: bool) -> str:

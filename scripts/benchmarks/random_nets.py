@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 from itertools import count, groupby, islice
 from typing import Any
@@ -35,8 +36,12 @@ LOSSES: tuple[tuple[type[Loss], int], ...] = tuple(
     for loss_class in components(Loss).values()
     for number, _ in enumerate(loss_class.examples())
 )
-OPTIMIZERS: tuple[type[Any], ...] = tuple(components(Optimizer).values())
-SCHEDULERS: tuple[Scheduler, ...] = tuple(examples(components(Scheduler)))
+#: The nets have biases.
+OPTIMIZERS: tuple[type[Any], ...] = tuple(each for each in components(Optimizer).values() if each.num_dims is None)
+#: Their steps have no end.
+SCHEDULERS: tuple[Scheduler, ...] = tuple(
+    each for each in examples(components(Scheduler)) if each.last_count == math.inf
+)
 
 
 def random_run(seed: int) -> Iterator[Step]:

@@ -93,6 +93,10 @@ def test_each_run_has_a_schedule_of_its_own(tmp_path: Path) -> None:
         (11, GROUPS % "{lr: 0}", "11:52: a group needs parameters, a pattern of parameter names"),
         (11, GROUPS % "'*.bias'", "11:52: a group takes keys and values, not the text '*.bias'"),
         (11, "optimizer: {SGD: {groups: {parameters: '*'}}}", "11:19: groups takes a list of groups, not a mapping"),
+        # matrices
+        (11, "optimizer: Muon", "11:12: Muon moves parameters with 2 dimensions, and 0.bias has 1"),
+        (11, "optimizer: Muon\nshard_optimizer: true", "11:12: Muon moves parameters with 2 dimensions, and 0.bias has 1\n"
+         "run.yaml:12:1: shard_optimizer must be false: Muon needs whole parameters"),
         # schedules
         (12, "lr_step: batch", "12:1: lr_step must be 'epoch' or 'step', not the text 'batch'"),
         (12, "lr_scheduler: {SequentialLR: {schedulers: [LinearLR], milestones: [3]}}",
@@ -111,7 +115,7 @@ def test_each_run_has_a_schedule_of_its_own(tmp_path: Path) -> None:
     ],
 )  # fmt: skip - one case a line
 def test_an_error(errors_of: ErrorsOf, line: int, text: str, error: str) -> None:
-    assert errors_of(valid_but(line, text)) == [f"run.yaml:{error}"]
+    assert "\n".join(errors_of(valid_but(line, text))) == f"run.yaml:{error}"
 
 
 def test_all_errors_of_groups_at_once(errors_of: ErrorsOf) -> None:

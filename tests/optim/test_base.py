@@ -11,29 +11,36 @@ from opaque import Looked, opaque
 
 from nn_manual import Linear, Sequential, clip_grad_norm
 from nn_manual.arrays import Array
-from nn_manual.optim import SGD, Optimizer
+from nn_manual.optim import SGD, Muon, Optimizer
 from nn_manual.registry import components
 
 EXAMPLES = [(cls, settings) for cls in components(Optimizer).values() for settings in cls.examples()]
+
+
+def map_for(optimizer_class: type[Optimizer]) -> Linear:
+    """A map from 3 to 2 with a bias, if the optimizer moves vectors."""
+    return Linear(3, 2, bias=optimizer_class.num_dims is None)
 
 
 def moved_blindly(optimizer: Any, num_steps: int) -> Array:
     """The parameters after some steps in which `move` may look at no value."""
     model = optimizer.model
     param: Array = model.param_arena.copy()
-    vectors = {name: opaque(vector.copy()) for name, vector in optimizer.vectors.items()}
+    shape = (-1,) if optimizer.is_elementwise else (2, 3)
+    vectors = {name: opaque(vector.copy().reshape(shape)) for name, vector in optimizer.vectors.items()}
     for step in range(1, num_steps + 1):
         values = optimizer.coefficients(step).items()
         coefficients = {name: opaque(np.array(value, model.dtype)) for name, value in values}
-        optimizer.move(opaque(param), opaque(model.grad_arena), vectors, coefficients)
+        grad = opaque(model.grad_arena.reshape(shape))
+        optimizer.move(opaque(param.reshape(shape)), grad, vectors, coefficients)
     return param
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("optimizer_class", "settings"), EXAMPLES)
 def test_move_looks_at_no_value(optimizer_class: Any, settings: dict[str, Any], dtype: str) -> None:
-    model = Sequential(Linear(3, 2), dtype=dtype)
-    model.grad_arena[...] = np.random.default_rng(0).normal(size=8)
+    model = Sequential(map_for(optimizer_class), dtype=dtype)
+    model.grad_arena[...] = np.random.default_rng(0).normal(size=model.grad_arena.size)
     optimizer = optimizer_class(model, lr=0.1, **settings)
     blindly = moved_blindly(optimizer, 3)
     for _ in range(3):
@@ -43,11 +50,11 @@ def test_move_looks_at_no_value(optimizer_class: Any, settings: dict[str, Any], 
 
 @pytest.mark.parametrize(("optimizer_class", "settings"), EXAMPLES)
 def test_coefficients_that_settle_stay(optimizer_class: Any, settings: dict[str, Any]) -> None:
-    optimizer = optimizer_class(Sequential(Linear(3, 2)), lr=0.1, **settings)
+    optimizer = optimizer_class(Sequential(map_for(optimizer_class)), lr=0.1, **settings)
     of_steps = {step: optimizer.coefficients(step) for step in (1, 2, 3, 4, 10, 1000, 10**6)}
     settled = [each for step, each in of_steps.items() if step >= optimizer.settles_at]
     assert all(each == settled[0] for each in settled)
-    assert bool(settled) == (optimizer_class is SGD)
+    assert bool(settled) == (optimizer_class in (SGD, Muon))
 
 
 def test_coefficients_of_ones_own_settle_only_where_the_class_says_so() -> None:
@@ -88,10 +95,10 @@ def test_clipping_looks_at_no_value(max_norm: float) -> None:
 @pytest.mark.parametrize(("optimizer_class", "settings"), EXAMPLES)
 def test_a_state_goes_on_where_it_was_taken(optimizer_class: Any, settings: dict[str, Any]) -> None:
     """The state vectors, and the number of steps, which corrects Adam's moments."""
-    models = [Sequential(Linear(2, 3), dtype="float64") for _ in range(2)]
+    models = [Sequential(map_for(optimizer_class), dtype="float64") for _ in range(2)]
     first, second = (optimizer_class(model, lr=0.1, **settings) for model in models)
     for model in models:
-        model.grad_arena[...] = np.arange(9.0)
+        model.grad_arena[...] = np.arange(model.grad_arena.size)
     first.step()
     models[1].param_arena[...] = models[0].param_arena
     second.load_state({name: value.copy() for name, value in first.state().items()})

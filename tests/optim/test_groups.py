@@ -29,14 +29,23 @@ def test_the_first_group_that_matches_counts() -> None:
 
 def test_what_lies_end_to_end_is_one_run() -> None:
     shapes = {"0.weight": (4, 3), "0.bias": (4,), "2.weight": (2, 4), "2.bias": (2,)}
-    assert runs([], shapes) == [[slice(0, 26)]]
-    assert runs([{"parameters": "*.bias"}], shapes) == [[slice(0, 12), slice(16, 24)], [slice(12, 16), slice(24, 26)]]
-    assert runs([{"parameters": "0.bias"}, {"parameters": "2*"}], shapes) == [
-        [slice(0, 12)],
-        [slice(12, 16)],
-        [slice(16, 26)],
-    ]
-    assert runs([{"parameters": "*"}], shapes) == [[], [slice(0, 26)]]
+    for groups, expected in (
+        ([], [[(0, 26)]]),
+        ([{"parameters": "*.bias"}], [[(0, 12), (16, 24)], [(12, 16), (24, 26)]]),
+        ([{"parameters": "0.bias"}, {"parameters": "2*"}], [[(0, 12)], [(12, 16)], [(16, 26)]]),
+        ([{"parameters": "*"}], [[], [(0, 26)]]),
+    ):
+        found = runs(groups, shapes, apart=False)
+        assert [[(run.where.start, run.where.stop) for run in own] for own in found] == expected
+        assert all(run == (run.where, run.where, None) for own in found for run in own)
+
+
+def test_parameters_that_move_apart_are_runs_of_their_own() -> None:
+    shapes = {"0.weight": (4, 3), "1.weight": (2, 4), "2.weight": (2, 2)}
+    found = runs([{"parameters": "1*"}], shapes, apart=True)
+    first, last = (slice(0, 12), slice(0, 12), (4, 3)), (slice(20, 24), slice(20, 24), (2, 2))
+    assert found == [[first, last], [(slice(12, 20), slice(12, 20), (2, 4))]]
+    assert list(found[0][0].pieces()) == [slice(0, 12)]
 
 
 def torchs(optimizer: Any, groups: list[dict[str, Any]], params: list[torch.nn.Parameter]) -> torch.optim.Optimizer:

@@ -53,10 +53,13 @@ def of_loss(loss: Loss, num_batches: int) -> tuple[Sequential, Batches]:
     ]
 
 
-def for_optimizer(dtype: str, num_batches: int, batch_size: int = 5) -> tuple[Sequential, Batches]:
-    """A net of two layers with parameters, and batches for a regression."""
+def for_optimizer(
+    optimizer: type[Optimizer], dtype: str, num_batches: int, batch_size: int = 5
+) -> tuple[Sequential, Batches]:
+    """A net of two layers with parameters that the optimizer moves, and batches for a regression."""
     generator = np.random.default_rng(0)
-    model = Sequential(Linear(4, 5), Tanh(), Linear(5, 3), seed=0, dtype=dtype)
+    bias = optimizer.num_dims is None
+    model = Sequential(Linear(4, 5, bias=bias), Tanh(), Linear(5, 3, bias=bias), seed=0, dtype=dtype)
     sizes = (batch_size, 4), (batch_size, 3)
     batches = [tuple(generator.standard_normal(size).astype(dtype) for size in sizes) for _ in range(num_batches)]
     return model, batches  # type: ignore[return-value]  # a tuple of as many as there are sizes

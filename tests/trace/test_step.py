@@ -80,7 +80,7 @@ def test_each_loss(loss: Loss) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("optimizer", "settings"), OPTIMIZERS, ids=str)
 def test_each_optimizer(optimizer: Any, settings: dict[str, Any], dtype: str) -> None:
-    model, batches = for_optimizer(dtype, 5)
+    model, batches = for_optimizer(optimizer, dtype, 5)
     check_replays(Trainer(model, MSELoss(), optimizer(model, **settings), check_every=0), batches)
 
 

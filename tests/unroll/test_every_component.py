@@ -98,7 +98,7 @@ def test_many_layers_of_one_kind_are_functions() -> None:
 
 @pytest.mark.parametrize(("optimizer", "settings"), OPTIMIZERS, ids=str)
 def test_each_optimizer(optimizer: Any, settings: dict[str, Any]) -> None:
-    model, [(input, target)] = for_optimizer("float32", 1, SIZES[0])
+    model, [(input, target)] = for_optimizer(optimizer, "float32", 1, SIZES[0])
     text = page_of(model, MSELoss(), optimizer(model, **settings), input, target)
     assert " + 0.0" not in text
 

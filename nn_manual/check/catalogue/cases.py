@@ -108,7 +108,9 @@ def optimizer_cases(
     """
     generator = np.random.default_rng(seed)
     for kind in (kind for kind in KINDS if kind != "scattered"):
-        model, loss = Sequential(Linear(3, 4), Tanh(), Linear(4, 2), seed=seed, dtype=dtype), MSELoss()
+        bias = optimizer_class.num_dims is None
+        layers = Linear(3, 4, bias=bias), Tanh(), Linear(4, 2, bias=bias)
+        model, loss = Sequential(*layers, seed=seed, dtype=dtype), MSELoss()
         optimizer = optimizer_class(model, lr=0.1, **settings)
         checker = GradientChecker(model, loss, optimizer)
         for step in range(1, 11):

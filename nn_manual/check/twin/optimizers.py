@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, carve, size_of
+from nn_manual.arrays import Array, Shape, carve, size_of
 from nn_manual.check.twin.model import TORCH_DTYPES
+from nn_manual.defaults import defines
 from nn_manual.optim import Optimizer
 from nn_manual.optim.scheduler_base import Scheduled
 
@@ -57,33 +59,26 @@ def tensors_of(state: State, optimizer: Optimizer) -> list[Array]:
 
 
 class OptimizerTwin:
-    """torch.optim's class of the optimizer's name with the same settings and groups, for up to `num_steps` steps at
-    once that don't depend on each other.
+    """The reference of an optimizer with the same settings and groups, for up to `num_steps` steps at once that don't
+    depend on each other: its own `reference`, if it has one, or else torch.optim's class of its name.
 
-    Without groups one tensor of torch's does for all parameters of a step: the optimizers here are elementwise. `param`
-    and `vectors` are numpy arrays over torch's memory, (num_steps, parameters), the latter by torch's names. Raises
+    Without groups one tensor of torch's does for all parameters of a step, if the optimizer is elementwise. `param` and
+    `vectors` are numpy arrays over torch's memory, (num_steps, parameters), the latter by torch's names. Raises
     TypeError where torch has none.
     """
 
     def __init__(self, optimizer: Optimizer, dtype: np.dtype[Any], num_steps: int = 1) -> None:
-        torch_class = getattr(torch.optim, type(optimizer).__name__, None)
-        if torch_class is None:
-            raise TypeError(f"torch.optim has no {type(optimizer).__name__}: there is nothing to check it against")
         shape = num_steps, optimizer.model.param_arena.size
         self._param = torch.zeros(shape, dtype=TORCH_DTYPES[dtype.name])
         self._vectors = {name: torch.zeros_like(self._param) for name in optimizer.vectors}
+        places = list(_places(optimizer))
         #: The parameters of each step.
-        self._runs: list[list[_Run]] = [[] for _ in range(num_steps)]
-        groups: list[dict[str, Any]] = [{**_options(group), "params": []} for group in ({}, *optimizer.groups)]
-        for place, number in _places(optimizer):
-            for i, runs in enumerate(self._runs):
-                run = _Run(place, self._param[i], {name: vector[i] for name, vector in self._vectors.items()})
-                runs.append(run)
-                groups[number]["params"].append(run.param)
-        options = _options({name: getattr(optimizer, name) for name in optimizer.setting_names()})
-        if "fused" in inspect.signature(torch_class).parameters:
-            options["fused"] = True  # torch's fastest kernel
-        self._optimizer: torch.optim.Optimizer = torch_class(groups, **options)
+        self._runs = []
+        for i in range(num_steps):
+            vectors = {name: vector[i] for name, vector in self._vectors.items()}
+            self._runs.append([_Run(place, self._param[i], vectors) for place in places])
+        all_runs = [run for runs in self._runs for run in runs]
+        self._mover = (_Formula if defines(optimizer, "reference") else _TorchClass)(optimizer, all_runs)
         self.param: Array = self._param.numpy()
         self.vectors: dict[str, Array] = {name: vector.numpy() for name, vector in self._vectors.items()}
 
@@ -110,12 +105,55 @@ class OptimizerTwin:
         # torch has one lr for all parameters of a group, and makes its state for all of them or for none.
         for _, equal in itertools.groupby(range(count), lambda i: (tuple(scheduled[i]), num_steps[i] == 0)):
             steps = list(equal)
-            self._step(steps, all_grads, scheduled[steps[0]], num_steps)
+            for i in steps:
+                for run in self._runs[i]:
+                    run.num_steps, run.grad = num_steps[i], run.like_param(all_grads[i])
+            self._mover.step([run for i in steps for run in self._runs[i]], scheduled[steps[0]])
 
-    def _step(
-        self, steps: list[int], grads: torch.Tensor, scheduled: Sequence[Scheduled], num_steps: Sequence[int]
-    ) -> None:
-        """These steps, all with the same lrs and momenta."""
+
+class _Place(NamedTuple):
+    """Where a parameter of torch's lies in our vectors, the number of its group, from 1, and its shape."""
+
+    where: slice
+    group: int
+    shape: Shape
+
+
+class _Run:
+    """A parameter of torch's that stands for one of ours, or for some; its state, its gradient, and how many steps were
+    made before.
+    """
+
+    grad: torch.Tensor
+
+    def __init__(self, place: _Place, param: torch.Tensor, vectors: Mapping[str, torch.Tensor]) -> None:
+        self.place = place
+        self.param = self.like_param(param)
+        self.vectors = {name: self.like_param(vector) for name, vector in vectors.items()}
+        self.num_steps, self.step = 0, torch.tensor(0.0)
+
+    def like_param(self, vector: torch.Tensor) -> torch.Tensor:
+        """Its part of a vector of ours."""
+        return vector[self.place.where].view(self.place.shape)
+
+
+class _TorchClass:
+    """torch.optim's class of the optimizer's name."""
+
+    def __init__(self, optimizer: Optimizer, runs: Sequence[_Run]) -> None:
+        torch_class = getattr(torch.optim, type(optimizer).__name__, None)
+        if torch_class is None:
+            raise TypeError(f"torch.optim has no {type(optimizer).__name__}: there is nothing to check it against")
+        groups: list[dict[str, Any]] = [{**_options(group), "params": []} for group in ({}, *optimizer.groups)]
+        for run in runs:
+            groups[run.place.group]["params"].append(run.param)
+        options = _options({name: getattr(optimizer, name) for name in optimizer.setting_names()})
+        if "fused" in inspect.signature(torch_class).parameters:
+            options["fused"] = True  # torch's fastest kernel
+        self._optimizer: torch.optim.Optimizer = torch_class(groups, **options)
+
+    def step(self, runs: Sequence[_Run], scheduled: Sequence[Scheduled]) -> None:
+        """Move these, with these lrs and momenta."""
         for group, (lr, momentum) in zip(self._optimizer.param_groups, scheduled, strict=True):
             group["lr"] = lr
             if momentum is not None and "momentum" in group:
@@ -124,14 +162,13 @@ class OptimizerTwin:
                 group["betas"] = (momentum, *group["betas"][1:])
         state = self._optimizer.state
         state.clear()
-        runs = [(i, run) for i in steps for run in self._runs[i]]
-        for i, run in runs:
-            run.param.grad = grads[i, run.place]
-            if num_steps[i]:
-                run.num_steps.fill_(num_steps[i])
-                state[run.param] = {**run.vectors, "step": run.num_steps}
+        for run in runs:
+            run.param.grad = run.grad
+            if run.num_steps:
+                run.step.fill_(run.num_steps)
+                state[run.param] = {**run.vectors, "step": run.step}
         self._optimizer.step()
-        for _, run in runs:
+        for run in runs:
             run.param.grad = None  # torch leaves those without one as they are
             for name, vector in run.vectors.items():
                 made = state[run.param].get(name)  # none for a group whose settings don't need it
@@ -139,27 +176,42 @@ class OptimizerTwin:
                     vector.copy_(made)
 
 
-class _Run:
-    """A parameter of torch's that stands for some of ours, and its state."""
+class _Formula:
+    """The optimizer's own `reference`."""
 
-    def __init__(self, place: slice, param: torch.Tensor, vectors: Mapping[str, torch.Tensor]) -> None:
-        self.place, self.param = place, param[place]
-        self.vectors = {name: vector[place] for name, vector in vectors.items()}
-        self.num_steps = torch.tensor(0.0)
+    def __init__(self, optimizer: Optimizer, runs: Sequence[_Run]) -> None:  # noqa: ARG002 - as _TorchClass
+        self._members = [copy.copy(member) for member in optimizer.members]
+
+    def step(self, runs: Sequence[_Run], scheduled: Sequence[Scheduled]) -> None:
+        """Move these, with these lrs and momenta."""
+        for member, values in zip(self._members, scheduled, strict=True):
+            member.scheduled = values
+        for run in runs:
+            if not run.num_steps:
+                for vector in run.vectors.values():
+                    vector.zero_()
+            moved, vectors = self._members[run.place.group].reference(
+                run.param.clone(), run.grad.clone(), {name: own.clone() for name, own in run.vectors.items()},
+                run.num_steps + 1,
+            )
+            run.param.copy_(moved)
+            for name, made in vectors.items():
+                run.vectors[name].copy_(made)
 
 
-def _places(optimizer: Optimizer) -> Iterator[tuple[slice, int]]:
-    """Where the parameters lie, and the number of the group, from 1, that each is in: found here anew, without the
-    optimizer's own search, so that this is checked as well.
+def _places(optimizer: Optimizer) -> Iterator[_Place]:
+    """Where the parameters lie, and in which group each is: found here anew, without the optimizer's own search, so
+    that this is checked as well.
     """
     shapes = optimizer.model.parameter_shapes()
     ends = list(accumulate((size_of(shape) for shape in shapes.values()), initial=0))
-    if not optimizer.groups:
-        yield slice(0, ends[-1]), 0
+    if optimizer.is_elementwise and not optimizer.groups:
+        yield _Place(slice(0, ends[-1]), 0, (ends[-1],))
         return
-    for name, start, stop in zip(shapes, ends, ends[1:], strict=False):
+    for (name, shape), start, stop in zip(shapes.items(), ends, ends[1:], strict=False):
         matching = [i for i, group in enumerate(optimizer.groups, 1) if fnmatchcase(name, group["parameters"])]
-        yield slice(start, stop), min(matching, default=0)
+        own_shape = (stop - start,) if optimizer.is_elementwise else shape
+        yield _Place(slice(start, stop), min(matching, default=0), own_shape)
 
 
 def _options(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from nn_manual.check.twin.schedules import schedule_twin
 from nn_manual.check.whole_step.update_claim import UpdateClaim
 from nn_manual.errors import NotFiniteError
 from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.optim.scheduling import settings_that_stay
 
 
 def compare_clipping(
@@ -118,7 +119,7 @@ class UpdateChecker:
             )
 
     def _settings(self) -> dict[str, Any]:
-        return self.optimizer.settings_that_stay(self.scheduler)
+        return settings_that_stay(self.optimizer, self.scheduler)
 
     def anchor(self) -> None:
         """Start from where the optimizer is now. The parameters have been copied by then. Raises ValueError, as

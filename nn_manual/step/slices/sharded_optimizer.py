@@ -10,7 +10,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.optim import Optimizer
-from nn_manual.optim.base import Run
+from nn_manual.optim.parts import Run
 from nn_manual.step.slices.process_group import ProcessGroup
 
 
@@ -39,7 +39,7 @@ class ShardedOptimizer:
         """Give the optimizer its own pieces of whole vectors, and nothing else."""
         own = {name: np.empty(self._size, vector.dtype) for name, vector in vectors.items()}
         for name, vector in vectors.items():
-            for piece, where in self._places:
+            for piece, where, _ in self._places:
                 own[name][where] = vector[piece]
         self._give(own, self._own_runs)
 
@@ -52,7 +52,7 @@ class ShardedOptimizer:
         """The whole vectors, on every process."""
         whole = {name: np.empty(self._whole_size, own.dtype) for name, own in self.optimizer.vectors.items()}
         for name, vector in whole.items():
-            for piece, where in self._places:
+            for piece, where, _ in self._places:
                 vector[piece] = self.optimizer.vectors[name][where]
             self._spread(vector)
         return whole
@@ -87,9 +87,9 @@ class ShardedOptimizer:
 
     def _runs_of(self, runs: Sequence[Run]) -> Iterator[Run]:
         """The parts of the own pieces that a member moves."""
-        for piece, where in self._places:
-            for run, _ in runs:
-                start, stop = max(run.start, piece.start), min(run.stop, piece.stop)
+        for piece, where, _ in self._places:
+            for run in runs:
+                start, stop = max(run.where.start, piece.start), min(run.where.stop, piece.stop)
                 if start < stop:
                     offset = where.start - piece.start
                     yield Run(slice(start, stop), slice(start + offset, stop + offset))

@@ -133,15 +133,17 @@ def _loss(owner: type[Loss]) -> Subject:
 def _optimizer(owner: type[Optimizer]) -> Subject:
     anything = frozenset({""})  # all that an optimizer changes
     returns: dict[str, Returns] = {"move": ()}
-    returns |= dict.fromkeys(("coefficients", "decay_factor", "decay"), (anything,))
+    returns |= dict.fromkeys(("coefficients", "decay_factor", "decay", "_ratio"), (anything,))
     methods = {name: (returns[name], anything) for name in returns if hasattr(owner, name)}
     return Subject(owner, methods, _optimizer_trials)
 
 
 def _scheduler(owner: type[Scheduler]) -> Subject:
-    lr = frozenset({"lr"})
-    returns: dict[str, Returns] = {"lr": (lr,), "observe": ()}
-    return Subject(owner, {name: (returns[name], lr) for name in returns if name in vars(owner)}, _scheduler_trials)
+    lr, momentum, both = frozenset({"lr"}), frozenset({"momentum"}), frozenset({"lr", "momentum"})
+    methods: dict[str, tuple[Returns, frozenset[str]]] = {"lr": ((lr,), lr), "observe": ((), lr)}
+    methods |= {"momentum": ((momentum,), momentum)}
+    methods |= dict.fromkeys(("_phases", "_at", "_between"), ((both,), both))
+    return Subject(owner, {name: methods[name] for name in methods if name in vars(owner)}, _scheduler_trials)
 
 
 def _layer_trials(owner: type[Layer], dtype: str) -> Iterator[Trial]:

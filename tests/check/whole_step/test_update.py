@@ -24,7 +24,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import DTYPES
 from nn_manual.check.judge.report import StepCheck
-from nn_manual.optim import base
+from nn_manual.optim.parts import Run as PartRun
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
@@ -259,7 +259,7 @@ def test_a_group_whose_settings_are_ignored_is_caught_and_named() -> None:
 def test_a_group_of_the_wrong_parameters_is_caught_and_named() -> None:
     run = Run(groups=[{"parameters": "2.bias", "lr": 0.2}])
     for part, block in zip(run.optimizer.parts, [slice(0, 32), slice(32, 56)], strict=True):  # it ends at 36
-        part.blocks = [base.Run(block, block)]
+        part.blocks = [PartRun(block, block)]
     with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 4\.weight"):
         run.step()
 
