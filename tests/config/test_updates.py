@@ -95,7 +95,8 @@ def test_each_run_has_a_schedule_of_its_own(tmp_path: Path) -> None:
         (11, "optimizer: {SGD: {groups: {parameters: '*'}}}", "11:19: groups takes a list of groups, not a mapping"),
         # matrices
         (11, "optimizer: Muon", "11:12: Muon moves parameters with 2 dimensions, and 0.bias has 1"),
-        (11, "optimizer: Muon\nshard_optimizer: true", "11:12: Muon moves parameters with 2 dimensions, and 0.bias has 1\n"
+        (11, "optimizer: Muon\nshard_optimizer: true",
+         "11:12: Muon moves parameters with 2 dimensions, and 0.bias has 1\n"
          "run.yaml:12:1: shard_optimizer must be false: Muon needs whole parameters"),
         # schedules
         (12, "lr_step: batch", "12:1: lr_step must be 'epoch' or 'step', not the text 'batch'"),
