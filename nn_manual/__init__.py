@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name public to them
     from nn_manual import ops as ops
+    from nn_manual.arrays import Padded as Padded
     from nn_manual.check.judge.diagnosis import describe_difference as describe_difference
     from nn_manual.check.judge.report import GradientReport as GradientReport
     from nn_manual.check.whole_step.checker import GradientChecker as GradientChecker
@@ -54,6 +55,7 @@ _HOMES = {
     "GradientChecker": "check.whole_step.checker",
     "check_gradients": "check.whole_step.gradients",
     "GradientReport": "check.judge.report",
+    "Padded": "arrays",
     "RunConfig": "config",
     "load_config": "config",
     "ConfigError": "errors",

@@ -1,4 +1,4 @@
-"""Arrays: which library an array belongs to, dtypes by name, and named views carved from one flat vector."""
+"""Arrays: their library, dtypes by name, views of one flat vector, sequences of different lengths in one array."""
 
 from __future__ import annotations
 
@@ -119,3 +119,69 @@ def over_time(num_steps: int, *, backward: bool = False) -> Reversible[int]:
     """
     steps = range(num_steps)[::-1] if backward else range(num_steps)
     return steps if recorder is None else recorder.iterations(steps)
+
+
+class Padded:
+    """Sequences of different lengths, as torch.nn.utils.rnn.pad_sequence puts them together, and their lengths.
+
+        input = Padded(array, lengths)      # array (batch, time, ...), lengths (batch,), int64, from 1 to time
+        trainer.train_step(input, target)
+
+    It goes wherever an input goes: into a model, a Trainer, Examples, a check. `input[rows]` has these sequences. The
+    layers get the array; those that heed lengths, as PaddedLSTM does, have them beside it. The padding may hold any
+    numbers.
+
+    Raises TypeError for lengths that aren't int64, ValueError for lengths of another shape or out of range.
+    """
+
+    def __init__(self, array: Array, lengths: Array) -> None:
+        if not isinstance(lengths, np.ndarray) or lengths.dtype != np.int64:
+            raise TypeError(f"lengths must be an int64 array, not {getattr(lengths, 'dtype', type(lengths).__name__)}")
+        if array.ndim < 2 or lengths.shape != array.shape[:1]:
+            raise ValueError(
+                f"lengths must have one number for each sequence of an array (batch, time, ...), not the shape "
+                f"{lengths.shape} for {array.shape}"
+            )
+        wrong = (lengths < 1) | (lengths > array.shape[1])
+        if wrong.any():
+            index = int(wrong.argmax())
+            raise ValueError(f"lengths must be from 1 to {array.shape[1]}; lengths[{index}] is {lengths[index]}")
+        self.array, self.lengths = array, lengths
+
+    @property
+    def shape(self) -> Shape:
+        """The array's."""
+        return self.array.shape
+
+    @property
+    def ndim(self) -> int:
+        """The array's."""
+        return self.array.ndim
+
+    @property
+    def size(self) -> int:
+        """The array's."""
+        return self.array.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The array's."""
+        return self.array.dtype
+
+    def copy(self) -> Padded:
+        """The same in new memory."""
+        return Padded(self.array.copy(), self.lengths.copy())
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, rows: Any) -> Padded:
+        return Padded(self.array[rows], self.lengths[rows])
+
+    def __repr__(self) -> str:
+        return f"Padded({self.array!r}, {self.lengths!r})"
+
+
+def unpadded(input: Array | Padded) -> Array:
+    """The array of an input, without lengths."""
+    return input.array if isinstance(input, Padded) else input

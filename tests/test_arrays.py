@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nn_manual.arrays import BLOCK_SIZE, blocks, carve, namespace, size_of
+from nn_manual import Padded
+from nn_manual.arrays import BLOCK_SIZE, Array, blocks, carve, namespace, size_of, unpadded
 from nn_manual.layers.fast_forms import masked, rows
 
 
@@ -94,3 +95,43 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - start)
     pages = 8_000_000 // resource.getpagesize()
     assert faults["keep"] < 2 * pages  # those of the first array
     assert faults["not"] > 5 * pages
+
+
+ARRAY = np.arange(24.0).reshape(4, 3, 2)
+LENGTHS = np.array([3, 1, 2, 3])
+
+
+def test_padded_sequences_are_indexed_as_an_array() -> None:
+    padded = Padded(ARRAY, LENGTHS)
+    assert (padded.shape, padded.ndim, padded.size, padded.dtype, len(padded)) == ((4, 3, 2), 3, 24, ARRAY.dtype, 4)
+    for chosen in (slice(1, 3), np.array([3, 0]), LENGTHS > 1):
+        part = padded[chosen]
+        assert np.array_equal(part.array, ARRAY[chosen])
+        assert np.array_equal(part.lengths, LENGTHS[chosen])
+    copy = padded.copy()
+    copy.array[...], copy.lengths[...] = 0, 1
+    assert ARRAY[3, 2, 1] == 23
+    assert LENGTHS[0] == 3
+    assert unpadded(padded) is ARRAY
+    assert unpadded(ARRAY) is ARRAY
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        (LENGTHS[:3], r"lengths must have one number for each sequence .*, not the shape \(3,\) for \(4, 3, 2\)"),
+        (LENGTHS[:, np.newaxis], r"lengths must have one number .*, not the shape \(4, 1\) for \(4, 3, 2\)"),
+        (np.array([3, 1, 0, 3]), r"lengths must be from 1 to 3; lengths\[2\] is 0"),
+        (np.array([3, 4, 2, 3]), r"lengths must be from 1 to 3; lengths\[1\] is 4"),
+    ],
+)
+def test_lengths_that_do_not_fit(lengths: Array, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Padded(ARRAY, lengths)
+
+
+def test_lengths_are_int64() -> None:
+    with pytest.raises(TypeError, match=r"^lengths must be an int64 array, not int32$"):
+        Padded(ARRAY, LENGTHS.astype(np.int32))
+    with pytest.raises(TypeError, match=r"^lengths must be an int64 array, not list$"):
+        Padded(ARRAY, [3, 1, 2, 3])  # type: ignore[arg-type]  # what somebody may pass

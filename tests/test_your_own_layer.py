@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nn_manual.check.catalogue.catalogue  # noqa: F401 - before any inner run, which unloads what it loads first
@@ -14,8 +15,9 @@ pytest_plugins = ["pytester"]
 
 PAGE = (Path(__file__).parents[1] / "docs" / "your_own_layer.md").read_text(encoding="utf-8")
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
-PRELU, LAYER, REFERENCE, COMPOSITE, WITH_DOMAIN, RANDOM, RANDOM_COMPOSITE, WITH_BUFFER = PYTHON.findall(PAGE)
-PRELU_CONFIG, CONFIG, OF_COMPOSITE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+PRELU, LAYER, REFERENCE, COMPOSITE, WITH_DOMAIN, *OTHERS = PYTHON.findall(PAGE)
+RANDOM, RANDOM_COMPOSITE, WITH_LENGTHS, WITH_BUFFER = OTHERS
+PRELU_CONFIG, CONFIG, OF_COMPOSITE, OF_SEQUENCES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PLUGIN_PAGE = (Path(__file__).parents[1] / "docs" / "pytest_plugin.md").read_text(encoding="utf-8")
 PLUGIN_TEST = PYTHON.findall(PLUGIN_PAGE)[1]
 PRELU_SENTENCE, SENTENCE, NOTE, HEADLINE = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
@@ -102,6 +104,22 @@ def test_the_other_layers_train_checked(layer: str, lines: str) -> None:
     Path("own.yaml").write_text(CONFIG.replace(SWISH, lines))
     assert cli.main(["train", "own.yaml", "--run-dir", "run"]) == 0
     assert cli.main(["check", "run/config.yaml"]) == 0
+
+
+def test_the_layer_over_sequences_trains_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(1, 6, 40, endpoint=True)
+    np.savez("sequences.npz", x=generator.standard_normal((40, 6, 3)), y=np.arange(40) % 2, lengths=lengths)
+    Path("own.yaml").write_text(OF_SEQUENCES)
+    Path("sequence_layers.py").write_text(WITH_LENGTHS)
+    assert cli.main(["train", "own.yaml", "--run-dir", "run"]) == 0
+    assert cli.main(["check", "own.yaml"]) == 0
+    capsys.readouterr()
+    right = "self.noise.lengths - 1] = grad_output"
+    assert right in WITH_LENGTHS
+    Path("sequence_layers.py").write_text(WITH_LENGTHS.replace(right, "self.noise.lengths - 2] = grad_output"))
+    assert cli.main(["check", "own.yaml"]) == 3
+    assert "wrong first in 1 (LastTime): 1.grad_input" in capsys.readouterr().out
 
 
 def test_the_composite_is_named_not_its_children(capsys: pytest.CaptureFixture[str]) -> None:

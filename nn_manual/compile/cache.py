@@ -16,6 +16,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -197,7 +198,9 @@ class _Damaged(Exception):  # noqa: N818 - says what happened
 
 def _compiled(path: Path) -> ModuleType:
     """The module of a kernel. Raises _Damaged if its machine code has changed since it was compiled: the processor
-    would run it anyway. Code without a hash, which a killed process may leave, is compiled again.
+    would run it anyway. Code without a hash, which a killed process may leave, is compiled again. If two processes
+    compile the same, one may take the other's code for such, and remove it: what was compiled then serves this process
+    alone.
     """
     hash_path, code = path.with_suffix(".sha256"), _machine_code(path)
     if code and hash_path.exists():
@@ -208,7 +211,8 @@ def _compiled(path: Path) -> ModuleType:
     for old in code:
         old.unlink(missing_ok=True)
     module = _module(path)
-    write(hash_path, _hash(_machine_code(path)))
+    with suppress(FileNotFoundError):
+        write(hash_path, _hash(_machine_code(path)))
     return module
 
 

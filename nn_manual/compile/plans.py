@@ -81,6 +81,15 @@ class Plans:
             print(one_line(f"note: {line}"), file=sys.stderr)
 
 
+def may_compile(model: Sequential) -> bool:
+    """Whether the steps of a model can be compiled, as far as its layers say. A note says why not: lengths of sequences
+    are another input, which a plan doesn't take.
+    """
+    if model.lengths_heeded_by:
+        print(f"note: this model isn't compiled: {model.lengths_heeded_by} heeds lengths", file=sys.stderr)
+    return not model.lengths_heeded_by
+
+
 #: For these types repr says everything, in a tenth of the time of a fingerprint. It is called before each run.
 PLAIN = (bool, int, float, str, NoneType)
 

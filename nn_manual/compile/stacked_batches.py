@@ -40,7 +40,8 @@ class StackedBatches(NamedTuple):
         if self.order is None:
             return array[None] if array.flags.c_contiguous else array.copy()[None]
         selection = self._orders(self.order, first, count)
-        return rows(array, selection.ravel()).reshape(*selection.shape, *array.shape[1:])
+        stacked: Array = rows(array, selection.ravel()).reshape(*selection.shape, *array.shape[1:])
+        return stacked
 
     def _orders(self, order: Array, first: int, count: int) -> Array:
         return order[first * self.batch_size : (first + count) * self.batch_size].reshape(count, self.batch_size)

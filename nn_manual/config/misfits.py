@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, placeholder, size_of
+from nn_manual.arrays import Array, Padded, Shape, placeholder, size_of, unpadded
 from nn_manual.config.leaf import MAX_COUNT
 from nn_manual.config.run_config import RunConfig
 from nn_manual.config.stand_ins import Unfinished
@@ -15,7 +15,7 @@ from nn_manual.config.user_layers import import_path
 from nn_manual.config.yaml_tree import Errors, Place
 from nn_manual.data import Dataset, Split
 from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
-from nn_manual.layers import Layer
+from nn_manual.layers import Layer, LayerWithLengths
 from nn_manual.losses import Loss
 from nn_manual.messages import counted
 from nn_manual.model import Sequential
@@ -30,6 +30,7 @@ def check_sizes(config: RunConfig, split: Split) -> None:
     fit = _Fit(config.places, errors, config.batch_size)
     fit.may_have_more_classes = config.data.predicts_characters
     fit.input(config.model[0], "model.0", split)
+    fit.lengths(config, split)
     output_shape = fit.model(config.model, "model", (config.batch_size, *split.train.input.shape[1:]))
     if output_shape is not None:
         for part, examples in (("training part", split.train), ("validation part", split.validation)):
@@ -100,9 +101,18 @@ class _Fit:
             return
         for examples in split.train, split.validation:
             try:
-                first.check_values(examples.input)
+                first.check_values(unpadded(examples.input))
             except ValueError as error:
                 self.add(path, text_of(error))
+                return
+
+    def lengths(self, config: RunConfig, split: Split) -> None:
+        """Record a layer that heeds lengths where the data has none."""
+        if isinstance(split.train.input, Padded):
+            return
+        for path, layer in config.named_layers().items():
+            if isinstance(layer, LayerWithLengths):
+                self.add(path, f"{type(layer).__name__} needs the length of each sequence, and the data has none")
                 return
 
     def model(self, layers: Sequence[Any], path: str, shape: Shape | None) -> Shape | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -10,10 +11,10 @@ import numpy as np
 
 from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.csv_files import STANDARD_INPUT, read_csv
-from nn_manual.data.npz_files import read_npz
+from nn_manual.data.npz_files import read_npz, read_padded
 from nn_manual.data.reading import SLICE_SIZE
 from nn_manual.data.split import check_validation_fraction, split_examples
-from nn_manual.data.tables import Kind, Part
+from nn_manual.data.tables import Kind, Part, Table
 from nn_manual.data.transform import Names, Transform
 from nn_manual.errors import DataError
 from nn_manual.messages import counted
@@ -33,6 +34,9 @@ class Arrays(Dataset):
     Numbers are taken as they are, unless `standardize`: then the input's columns, and a regression's targets, are
     standardised by the training part. With `integer_input` the inputs are indices, such as words or categories: each
     must be an integer, they stay int64, and `standardize` leaves them as they are.
+
+    `lengths` names an array of the .npz with the length of each sequence of the input, (examples, time, ...): what
+    follows is padding.
     """
 
     file: Path
@@ -41,6 +45,7 @@ class Arrays(Dataset):
     input: str | list[str] | None = None
     standardize: bool = False
     integer_input: bool = False
+    lengths: str | None = None
     validation_fraction: float = 0.2
 
     def __post_init__(self) -> None:
@@ -69,6 +74,10 @@ class Arrays(Dataset):
                 raise ValueError(f"target must name {name} once, and input must not name it")
         if self.standardize and self.integer_input and self.task == "classification":
             raise ValueError("standardize must be false where the inputs are integers and the targets classes")
+        if self.lengths is not None and not is_npz:
+            raise ValueError("lengths must be null unless the file is an .npz")
+        if self.lengths is not None and self.standardize:
+            raise ValueError("standardize must be false with lengths: the padding would count")
         check_validation_fraction(self.validation_fraction)
 
     def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
@@ -77,18 +86,21 @@ class Arrays(Dataset):
         kept = np.dtype(np.float64) if self.standardize or transform is not None else dtype
         of_input = Kind.INTEGERS if self.integer_input else Kind.NUMBERS
         of_target = Kind.NUMBERS if self.task == "regression" else Kind.CLASSES
-        read, input_names = read_npz, _names(self.input)
+        read: Callable[[Path, Part, Part], Table] = read_npz
+        input_names = _names(self.input)
         known = Names() if transform is None else transform.names
         if self.file.suffix != ".npz":
             read, input_names = read_csv, list(known.input or input_names)
-        input, target, names = read(
-            self.file, Part(input_names, of_input, kept), Part(_names(self.target), of_target, kept)
-        )
+        parts = Part(input_names, of_input, kept), Part(_names(self.target), of_target, kept)
+        input, target, names = read(self.file, *parts)
+        examples = Examples(input.array, target.array)
+        if self.lengths is not None:
+            examples = Examples(read_padded(self.file, input, self.lengths), target.array)
         classes = None if self.task == "regression" else _classes(target, known.classes)
         try:
             with np.errstate(over="raise"):
                 return split_examples(
-                    Examples(input.array, target.array),
+                    examples,
                     None if classes is None else len(classes),
                     self.validation_fraction,
                     seed,

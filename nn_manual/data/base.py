@@ -13,10 +13,11 @@ from nn_manual.data.transform import Transform
 
 class Examples(NamedTuple):
     """Inputs (examples, ...), floats or int64 indices, and their targets: int64 class indices, one for each example
-    (examples,) or one for each time (examples, time), or values (examples, outputs).
+    (examples,) or one for each time (examples, time), or values (examples, outputs). Sequences of different lengths are
+    Padded.
     """
 
-    input: Array
+    input: Any  # Array or Padded: with the union, all code that knows which it is would have to say so
     target: Array
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Padded, unpadded
 from nn_manual.data.base import Examples
 from nn_manual.streams import Stream, generator
 
@@ -32,6 +33,11 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int, first: i
     return (Examples(*(rows(array, selection) for array in examples)) for selection in selections)
 
 
+def without_lengths(examples: Examples) -> Examples:
+    """The same, with an array in the place of an input that is Padded."""
+    return examples._replace(input=unpadded(examples.input))
+
+
 def check_batches(batch_size: int, first: int) -> None:
     """Raise ValueError as `batches` does."""
     if batch_size < 1:
@@ -45,8 +51,9 @@ def shuffled(num_examples: int, seed: int, epoch: int) -> Array:
     return generator(seed, Stream.SHUFFLE, epoch).permutation(num_examples)
 
 
-def rows(array: Array, selection: Array) -> Array:
+def rows(array: Array | Padded, selection: Array) -> Any:
     """The selected examples, as a contiguous copy."""
+    if isinstance(array, Padded):
+        return Padded(rows(array.array, selection), array.lengths[selection])
     # take needs half the time of indexing. But if windows overlap, it would first copy all of them.
-    rows: Array = array.take(selection, axis=0) if array.flags.c_contiguous else array[selection]
-    return rows
+    return array.take(selection, axis=0) if array.flags.c_contiguous else array[selection]

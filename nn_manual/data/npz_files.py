@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Shape
+from nn_manual.arrays import Padded, Shape
 from nn_manual.data.reading import (
     LISTED_NAMES,
     MOST_A_BYTE,
@@ -64,6 +64,16 @@ def read_npz(file: Path, input: Part, target: Part) -> Table:
             for member, part in zip(members, parts, strict=True):
                 _read_array(archive, member, part)
     return Table(input, target, Names())
+
+
+def read_padded(file: Path, input: Part, name: str) -> Padded:
+    """The input that has been read, with the lengths of its sequences: the array of this name. Raises DataError."""
+    lengths, no_target = (Part(names, Kind.LENGTHS, np.dtype(np.int64)) for names in ([name], []))
+    read_npz(file, lengths, no_target)
+    try:
+        return Padded(input.array, lengths.array)
+    except ValueError as error:
+        raise DataError(f"{file}: array {quoted(name)}: {error}") from None
 
 
 def _member(file: Path, archive: zipfile.ZipFile, name: str) -> Member:
@@ -120,7 +130,10 @@ def _check_shapes(file: Path, members: list[Member], parts: list[Part]) -> None:
     examples, at least one, and fit into memory.
     """
     inputs, targets = members[0], members[-1]
-    if len(inputs.shape) < 2:
+    are_lengths = parts[0].kind is Kind.LENGTHS
+    if are_lengths and len(inputs.shape) != 1:
+        raise DataError(f"{inputs.place} has shape {inputs.shape}, not (examples,)")
+    if not are_lengths and len(inputs.shape) < 2:
         raise DataError(f"{inputs.place} has shape {inputs.shape}, not (examples, features)")
     if targets.shape[:1] != inputs.shape[:1]:
         raise DataError(

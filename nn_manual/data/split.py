@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array, size_of
+from nn_manual.arrays import Array, Padded, size_of, unpadded
 from nn_manual.data.base import Examples, Split
 from nn_manual.data.reading import SLICE_SIZE
 from nn_manual.data.transform import Names, Standardization, Transform
@@ -40,6 +40,8 @@ def split_examples(
     `num_classes` is None, to the targets. It is computed in float64, before the cast. Integer inputs stay as they are,
     in int64. If `transform` is given, it is applied instead. Raises ValueError if it has other columns.
 
+    The lengths of an input that is Padded go with its sequences.
+
     With `use_up` the arrays of `examples` give back their memory while they are copied, and are empty at the end. So
     the two parts need no additional memory, unless their dtype is wider. The arrays must own their memory, and no view
     of them may exist.
@@ -47,6 +49,7 @@ def split_examples(
     if transform is not None:
         _check_columns(names.input, transform.names.input)
     is_validation = _held_out(len(examples.input), validation_fraction, seed)
+    input = unpadded(examples.input)
 
     def parts(
         array: Array, given: Standardization | None, *, are_indices: bool
@@ -58,8 +61,13 @@ def split_examples(
         return *_moved(array, is_validation, standardization, part_dtype, use_up=use_up), standardization
 
     given_input, given_target, _ = transform or Transform()
-    input_kind = examples.input.dtype.kind
-    train_input, validation_input, of_input = parts(examples.input, given_input, are_indices=input_kind == "i")
+    of_training, of_validation, of_input = parts(input, given_input, are_indices=input.dtype.kind == "i")
+    train_input: Array | Padded = of_training
+    validation_input: Array | Padded = of_validation
+    if isinstance(examples.input, Padded):
+        lengths = examples.input.lengths
+        train_input = Padded(of_training, lengths[~is_validation])
+        validation_input = Padded(of_validation, lengths[is_validation])
     train_target, validation_target, of_target = parts(
         examples.target, given_target, are_indices=num_classes is not None
     )

@@ -23,6 +23,7 @@ class Kind(Enum):
     NUMBERS = "finite numbers"
     INTEGERS = "integers up to 2**53"
     CLASSES = "0, 1, 2, ..."
+    LENGTHS = "1, 2, 3, ..."
 
 
 class Part:
@@ -49,6 +50,8 @@ class Part:
             self._refuse(values, magnitudes > np.finfo(self.dtype.type).max, f"too large for {self.dtype}", place)
         else:
             wrong = (values != np.floor(values)) | (magnitudes > LARGEST_INTEGER)
+            if self.kind is Kind.LENGTHS:
+                self._refuse(values, wrong | (values < 1), "not a length 1, 2, 3, ...", place)
             if self.kind is Kind.CLASSES:
                 self._refuse(values, wrong | (values < 0), "not a class 0, 1, 2, ...", place)
             self._refuse(values, wrong, "not an integer up to 2**53", place)
@@ -63,8 +66,10 @@ class Part:
             raise DataError(f"{place(index)} holds {values.flat[index]}, {why}")
 
     def row_shape(self, shape: Shape) -> Shape:
-        """The shape of a row of `array`, for a row of this shape in the file: () for classes, never () for others."""
-        if self.kind is Kind.CLASSES:
+        """The shape of a row of `array`, for a row of this shape in the file: () for classes and lengths, never () for
+        others.
+        """
+        if self.kind in (Kind.CLASSES, Kind.LENGTHS):
             return ()
         return shape or (1,)
 

@@ -11,11 +11,13 @@ from nn_manual.layers.dropout import Dropout
 from nn_manual.layers.embedding import Embedding, LearnedPositions
 from nn_manual.layers.linear import Linear
 from nn_manual.layers.normalization import LayerNorm, RMSNorm
+from nn_manual.layers.padded_recurrent import PaddedLSTM
 from nn_manual.layers.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from nn_manual.layers.recurrent import LSTM
 from nn_manual.layers.shape import Flatten, Unflatten
 from nn_manual.layers.softmax import Softmax
 from nn_manual.layers.with_buffers import LayerWithBuffers
+from nn_manual.layers.with_lengths import LayerWithLengths
 from nn_manual.layers.with_noise import LayerWithNoise
 
 __all__ = [
@@ -35,10 +37,12 @@ __all__ = [
     "Layer",
     "LayerNorm",
     "LayerWithBuffers",
+    "LayerWithLengths",
     "LayerWithNoise",
     "LearnedPositions",
     "Linear",
     "MaxPool2d",
+    "PaddedLSTM",
     "RMSNorm",
     "ReLU",
     "Residual",

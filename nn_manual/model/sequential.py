@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nn_manual.arrays import DTYPES, Array, Shape, carve, flat, size_of
+from nn_manual.arrays import DTYPES, Array, Padded, Shape, carve, flat, size_of, unpadded
 from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import (
     Composite,
@@ -26,6 +26,7 @@ from nn_manual.layers.composite import (
 from nn_manual.model import memory
 from nn_manual.model.contract import check_layers, checked_output
 from nn_manual.model.initializers import Initializer, draw_parameters
+from nn_manual.model.lengths import Lengths
 from nn_manual.model.noise import Noise
 from nn_manual.model.ownership import check_places, check_types, own
 from nn_manual.model.state_dict import check_state_dict
@@ -56,6 +57,7 @@ class Sequential(Composite):
 
     _looks_at_input = True
     _noise: Noise | None
+    _lengths: Lengths | None = None
 
     def __init__(
         self,
@@ -123,16 +125,16 @@ class Sequential(Composite):
     def __repr__(self) -> str:
         return f"Sequential({', '.join(map(repr, self.layers))})"
 
-    def forward(self, input: Array) -> tuple[Array, list[Any]]:
+    def forward(self, input: Array | Padded) -> tuple[Array, list[Any]]:
         """`output, saved`: `saved` lists what each layer saved. Raises TypeError for another dtype, and ValueError for
-        an index that the first layer doesn't have.
+        an index that the first layer doesn't have, and for an array without lengths where a layer heeds lengths.
 
         The model's `seed`, `num_steps` and `first_row` determine random numbers: until one of these changes, forward
         draws the same ones again.
         """
         self._check_input(input)
         self.bind_noise(input.shape)
-        output, saved = input, []
+        output, saved = self._array_of(input), list[Any]()
         for layer in self.layers:
             output, layer_saved = layer.forward(output)
             saved.append(layer_saved)
@@ -147,10 +149,10 @@ class Sequential(Composite):
             self._noise.bind(self, input_shape, self.dtype, seed=self.seed, step=step, first_row=self.first_row)
 
     def leave_input_as_it_is(self) -> None:
-        """From here on, forward doesn't check its input and draws no random numbers. This is for a copy whose input has
-        been checked, and whose random numbers have been drawn.
+        """From here on, forward doesn't check its input, takes no lengths of it and draws no random numbers. This is
+        for a copy whose input has been checked, and whose random numbers and lengths are there.
         """
-        self._noise = None
+        self._noise = self._lengths = None
         self._looks_at_input = False
 
     def backward(self, saved: list[Any], grad_output: Array) -> Array:
@@ -184,15 +186,27 @@ class Sequential(Composite):
             layer.backward_parameters(layer_saved, grad_output)
         self._add_uses(filled)
 
-    def __call__(self, input: Array) -> Array:
+    def __call__(self, input: Array | Padded) -> Array:
         """Inference: the output alone, each layer as it is in evaluation."""
         return self.infer(input)
 
-    def infer(self, input: Array) -> Array:
+    def infer(self, input: Array | Padded) -> Array:
         """What `model(input)` runs. Raises what forward does for an input that the model doesn't take."""
         self._check_input(input)
+        output = self._array_of(input)
         for layer in self.layers:
-            input = checked_output(layer, layer.infer(input))
+            output = checked_output(layer, layer.infer(output))
+        return output
+
+    @property
+    def lengths_heeded_by(self) -> str:
+        """The class of the first layer that heeds the lengths of sequences; empty if none does."""
+        return "" if self._lengths is None else self._lengths.heeded_by
+
+    def _array_of(self, input: Array | Padded) -> Array:
+        """The array of an input, whose lengths go to the layers that heed them."""
+        if isinstance(input, Padded) or self.lengths_heeded_by:
+            return unpadded(input) if self._lengths is None else self._lengths.array_of(input)
         return input
 
     def kept_for_buffers(self, saved: list[Any]) -> list[Any]:
@@ -204,7 +218,7 @@ class Sequential(Composite):
         for i in self._with_buffers:
             self.layers[i].update_buffers(saved[i])
 
-    def check_dtype(self, input: Array) -> None:
+    def check_dtype(self, input: Array | Padded) -> None:
         """Raise TypeError for an input of another dtype than the model's, or than int64 where the first layer takes
         indices.
         """
@@ -213,7 +227,7 @@ class Sequential(Composite):
             takes = f"its first layer takes {expected}" if expected != self.dtype else f"the model is {self.dtype}"
             raise TypeError(f"{takes}, its input {'is ' if expected != self.dtype else ''}{input.dtype}")
 
-    def _check_input(self, input: Array) -> None:
+    def _check_input(self, input: Array | Padded) -> None:
         if not self._looks_at_input:
             return
         self.check_dtype(input)
@@ -232,10 +246,10 @@ class Sequential(Composite):
         """Each layer's input is the output of the one before it."""
         return shapes_of_chain(self.children(), input_shape)
 
-    def check_values(self, input: Array) -> None:
+    def check_values(self, input: Array | Padded) -> None:
         """Raise ValueError for values that the first layer can't take."""
         for layer in self.layers[:1]:
-            layer.check_values(input)
+            layer.check_values(input.array if isinstance(input, Padded) else input)
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The shape after the last layer; ValueError where one doesn't fit the one before it."""
@@ -252,7 +266,7 @@ class Sequential(Composite):
         memory.give_parameters(self, *self.ties.views(params, grads, use_grads))
         self.param, self.grad = SimpleNamespace(**params), SimpleNamespace(**grads)
         self.param_arena, self.grad_arena, self.dtype = param, grad, param.dtype
-        self._noise = Noise(self)
+        self._noise, self._lengths = Noise(self), Lengths(self)
         for name, layer in descendants(self):
             if isinstance(layer, Sequential):
                 layer._stand_inside(self, f"{name}.")
@@ -261,7 +275,7 @@ class Sequential(Composite):
         """Leave memory and random numbers to the outermost Sequential, and view this one's part of its two vectors.
         With shared parameters inside, there is no such part.
         """
-        self.dtype, self._noise = outer.dtype, None
+        self.dtype, self._noise, self._lengths = outer.dtype, None, None
         sizes = {name: size_of(shape) for name, shape in outer.parameter_shapes().items()}
         own = [name for name in sizes if name.startswith(prefix)]
         start = sum(sizes[name] for name in itertools.takewhile(lambda name: name not in own, sizes))

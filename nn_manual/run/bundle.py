@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import TypeAdapter
 
-from nn_manual.arrays import Array, carve
+from nn_manual.arrays import Array, Padded, carve, unpadded
 from nn_manual.config import RunConfig, dump_config
 from nn_manual.config.config_file import dump_yaml
 from nn_manual.config.yaml_tree import Errors, Place, plain, read_tree
@@ -39,8 +39,9 @@ if TYPE_CHECKING:  # torch is only loaded for what is checked
 
 CONFIG_FILE, BUNDLE_FILE, TENSORS_FILE = "config.yaml", "bundle.yaml", "tensors.safetensors"
 
-#: The tensors: INPUT, TARGET, and by the names of parameters and layers those that begin with the others.
-INPUT, TARGET, PARAMETER, GRAD_OUTPUT = "input", "target", "parameter", "grad_output "
+#: The tensors: INPUT, TARGET, LENGTHS where the sequences have some, and by the names of parameters and layers those
+#: that begin with the others.
+INPUT, TARGET, LENGTHS, PARAMETER, GRAD_OUTPUT = "input", "target", "lengths", "parameter", "grad_output "
 
 
 @dataclass(frozen=True)
@@ -158,13 +159,16 @@ def _tensors(checker: GradientChecker, mismatch: GradientMismatch) -> dict[str, 
     """What the step began with, as the check has kept it: the model and the optimizer have moved since."""
     assert mismatch.batch is not None
     assert checker.update is not None  # a trainer's checker has an optimizer
-    tensors = dict(zip((INPUT, TARGET), mismatch.batch, strict=True))
+    input, target = mismatch.batch
+    tensors = {INPUT: unpadded(input), TARGET: target}
+    if isinstance(input, Padded):
+        tensors[LENGTHS] = input.lengths
     shapes = checker.model.parameter_shapes()
     for prefix, vector in {PARAMETER: checker.update.start.param, **checker.update.start.vectors}.items():
         tensors |= {f"{prefix} {name}": view for name, view in vars(carve(vector, shapes)).items()}
     buffers = {f"{PARAMETER} {name}": buffer for name, buffer in checker.recorded.buffers_before.items()}
-    input = checker.recorded.first.input
-    is_recorded = input is not None and len(input) == len(mismatch.batch[0])  # else it was the last slice of the batch
+    own = checker.recorded.first.input
+    is_recorded = own is not None and len(own) == len(input)  # else it was the last slice of the batch
     return tensors | buffers | (grad_outputs(checker) if is_recorded else {})
 
 

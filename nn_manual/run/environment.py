@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nn_manual.arrays import Padded, unpadded
 from nn_manual.compile.blas import blas_of
 from nn_manual.config import RunConfig
 from nn_manual.data import Split
@@ -60,7 +61,8 @@ def sha256_of(split: Split) -> str:
 
 
 def _parts(split: Split) -> Iterator[bytes | memoryview]:
-    for array in (*split.train, *split.validation):
+    lengths = [part.input.lengths for part in (split.train, split.validation) if isinstance(part.input, Padded)]
+    for array in (*split.train, *split.validation, *lengths):
         yield f"{array.dtype} {array.shape}".encode()
         for start in range(0, len(array), CHUNK):
-            yield np.ascontiguousarray(array[start : start + CHUNK]).data
+            yield np.ascontiguousarray(unpadded(array[start : start + CHUNK])).data

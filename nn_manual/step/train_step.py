@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Padded
 from nn_manual.losses import Loss, as_number
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, clip_grad_norm
@@ -35,7 +35,7 @@ _AS_IT_IS = nullcontext()
 def differentiate(
     model: Sequential,
     loss: Loss,
-    input: Array,
+    input: Array | Padded,
     target: Array,
     *,
     backward: Callable[[list[Any], Array], object] | None = None,

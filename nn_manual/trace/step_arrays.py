@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, unpadded
 from nn_manual.layers.composite import counter_names, descendants
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
+from nn_manual.trace.trace import CannotTrace
 
 
 def given(
@@ -18,7 +19,11 @@ def given(
 ) -> dict[str, Array]:
     """The arrays that the optimizer's next step is given, by name. They are the model's and the optimizer's own arrays,
     except for flat buffers and coefficients, which are copies. Without an update the optimizer's arrays are left out.
+    Raises CannotTrace for a model that heeds lengths.
     """
+    if model.lengths_heeded_by:
+        raise CannotTrace(f"{model.lengths_heeded_by} heeds lengths, which a trace doesn't take")
+    input = unpadded(input)
     model.bind_noise(input.shape)
     buffer, counters = flat_buffers(model)
     arrays = {"param": model.param_arena, "grad": model.grad_arena, "input": input, "target": target}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.errors import GradientMismatch, NotFiniteError, is_from_outside
@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.many_steps.prover import Prover
     from nn_manual.check.whole_step.checker import GradientChecker
 
-#: Inputs and their targets.
-Batch: TypeAlias = tuple[Array, Array]
+#: Inputs, an array or Padded, and their targets.
+Batch: TypeAlias = tuple[Any, Array]
 #: Makes a step, as Steps.make does, and returns the loss.
 Make: TypeAlias = Callable[[Array, Array, "Watch | None"], float]
 

@@ -12,10 +12,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Padded
 from nn_manual.compile.blas import BlasName, Choice
+from nn_manual.compile.plans import may_compile
 from nn_manual.data import Examples, batches
-from nn_manual.data.batches import check_batches
+from nn_manual.data.batches import check_batches, without_lengths
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler
@@ -108,9 +109,10 @@ class Trainer:
         self.stop_every = 0
         #: What makes the steps, one by one.
         self.steps = steps = Steps(self)
-        self._compiled = CompiledSteps(self, steps) if self.compiled and self.slicing.is_plain else None
+        compiled = self.compiled and may_compile(self.model)
+        self._compiled = CompiledSteps(self, steps) if compiled and self.slicing.is_plain else None
         self._compiled_slices: CompiledSlices | None = None
-        if self.compiled and not self.slicing.is_plain:
+        if compiled and not self.slicing.is_plain:
             steps.train_step.runner = self._compiled_slices = CompiledSlices(self, steps.train_step.runner)
         if self.check_every:
             self._check_steps(steps)
@@ -188,20 +190,21 @@ class Trainer:
         self.steps.look_at(input, target, input)
         return self.steps.make(input, target)
 
-    def train_step(self, input: Array, target: Array) -> Step:
+    def train_step(self, input: Array | Padded, target: Array) -> Step:
         """A step on a batch of your own, checked if it is a `check_every`-th one."""
         self.flush()
         if not input.size:
             raise ValueError(f"the input is empty, shape {input.shape}: nothing to learn from")
-        self.steps.look_at(input, target, input)
-        return self.steps.one(input, target, together=False)
+        batch: Any = input
+        self.steps.look_at(batch, target, batch)
+        return self.steps.one(batch, target, together=False)
 
     def prepare(self, examples: Examples, batch_size: int) -> Choice:
         """Compile the step of such batches, if steps are compiled. Returns whose BLAS multiplies matrices in it, on how
         many threads: None where that isn't known, since steps run as they are written.
         """
         compiled = self._compiled or self._compiled_slices
-        return Choice() if compiled is None else compiled.prepare(examples, batch_size)
+        return Choice() if compiled is None else compiled.prepare(without_lengths(examples), batch_size)
 
     def flush(self) -> None:
         """Prove the steps that wait for their proof. Raises what a checked step does, for the first step that is wrong.
@@ -219,6 +222,7 @@ class Trainer:
         """
         self.flush()
         check_batches(batch_size, first)
+        examples = examples if self.model.lengths_heeded_by else without_lengths(examples)
         self.loss.check_data(examples.target)
         if len(examples.input):
             self.steps.look_at(*examples, examples.input[:batch_size])

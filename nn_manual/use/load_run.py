@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Padded, unpadded
 from nn_manual.config import RunConfig, dump_config, load_config
 from nn_manual.data import Transform
 from nn_manual.errors import DataError, NotFiniteError
@@ -52,9 +52,9 @@ class TrainedRun:
         return isinstance(self.config.loss, CrossEntropyLoss)
 
     @quiet
-    def predict(self, array: Array) -> Array:
-        """The model's predictions for examples (examples, ...). Their numbers are in the units of the data's source,
-        and are standardised here as in training.
+    def predict(self, array: Array | Padded) -> Array:
+        """The model's predictions for examples (examples, ...), or for sequences that are Padded. Their numbers are in
+        the units of the data's source, and are standardised here as in training.
 
         Returns float64. For a classification, this is the probability of each class, (examples, classes); where the
         model predicts several places of each example, such as each character of a text, it is (examples, places,
@@ -63,7 +63,8 @@ class TrainedRun:
         Raises ValueError for examples that the model doesn't take, and NotFiniteError where it puts out a value that is
         not finite.
         """
-        input = self._as_input(np.asarray(array))
+        numbers = self._as_input(np.asarray(unpadded(array)))
+        input = Padded(numbers, array.lengths) if isinstance(array, Padded) else numbers
         size = slice_size(self.model, input.shape[1:])
         parts = [self.model(input[start : start + size]) for start in range(0, len(input), size)]
         prediction = np.concatenate(parts).astype(np.float64)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Padded
 from nn_manual.data import Arrays, Text
 from nn_manual.data.csv_files import STANDARD_INPUT, read_csv
-from nn_manual.data.npz_files import read_npz
+from nn_manual.data.npz_files import read_npz, read_padded
 from nn_manual.data.tables import Kind, Part
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.run_directory.files import write_atomically
@@ -30,7 +30,7 @@ def predict(run: TrainedRun, input: Path, output: Path) -> int:
 
     The examples are in the units of the training's data. A CSV needs the columns of the training by name, in any order,
     and may have others. Where these have no names, a CSV has as many columns as an example has numbers. An .npz needs
-    an array with the same name as in training, or "input".
+    an array with the same name as in training, or "input"; and, with lengths, an array of their name.
 
     A classification writes the class and the probability of each class: columns headed `predicted_class` and by the
     classes' names, or arrays `predicted_class` (an index), `probabilities` and `classes` (the names). A regression
@@ -60,7 +60,7 @@ def predict(run: TrainedRun, input: Path, output: Path) -> int:
     return len(prediction)
 
 
-def _read(run: TrainedRun, file: Path) -> Array:
+def _read(run: TrainedRun, file: Path) -> Array | Padded:
     """The inputs in a file, float64 or int64."""
     kind = Kind.INTEGERS if isinstance(run.model.domain, range) else Kind.NUMBERS
     dtype, no_target = np.dtype(np.float64), Part([], Kind.NUMBERS, np.dtype(np.float64))
@@ -71,6 +71,8 @@ def _read(run: TrainedRun, file: Path) -> Array:
         name = data.input if isinstance(data, Arrays) and data.file.suffix == ".npz" else "input"
         assert name is not None  # Arrays makes sure of it
         table = read_npz(file, Part([name] if isinstance(name, str) else name, kind, dtype), no_target)
+        if isinstance(data, Arrays) and data.lengths is not None:
+            return read_padded(file, table.input, data.lengths)
     return table.input.array
 
 

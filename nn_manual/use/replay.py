@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nn_manual.arrays import Array, placeholder
+from nn_manual.arrays import Array, Padded, placeholder
 from nn_manual.config import RunConfig, load_config, reported
 from nn_manual.data import Examples
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
@@ -28,6 +28,7 @@ from nn_manual.run.bundle import (
     CONFIG_FILE,
     GRAD_OUTPUT,
     INPUT,
+    LENGTHS,
     PARAMETER,
     TARGET,
     TENSORS_FILE,
@@ -123,7 +124,8 @@ def _run_again(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mapp
     trainer.num_steps = bundle.step - 1
     trainer.model.first_row = bundle.first_row or 0
     report = None
-    batch = Examples(tensors[INPUT], tensors[TARGET])
+    input = tensors[INPUT]
+    batch = Examples(Padded(input, tensors[LENGTHS]) if LENGTHS in tensors else input, tensors[TARGET])
     try:
         for _ in trainer.epoch(batch, len(batch.input), seed=config.seed, epoch=0):
             pass
@@ -179,6 +181,10 @@ def _trainer(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mappin
         if missing:
             raise ValueError(f"there is no {' and no '.join(sorted(missing))}")
         model.check_dtype(tensors[INPUT])
+        if LENGTHS in tensors:
+            Padded(tensors[INPUT], tensors[LENGTHS])
+        elif model.lengths_heeded_by:
+            raise ValueError(f"there is no {LENGTHS}")
         prediction_shape = model.output_shape(tensors[INPUT].shape)
         config.loss.check_target(placeholder(prediction_shape, model.dtype), tensors[TARGET])
     except (ValueError, TypeError) as error:

@@ -127,6 +127,23 @@ def test_code_that_was_left_without_its_hash_is_compiled_again(plans: Plans) -> 
     assert again <= hashes.keys()  # without the kernels that only measured a BLAS
 
 
+def test_code_that_another_process_removes_serves_this_one(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has compiled the same, and found this code without its hash."""
+    right = cache._machine_code
+
+    def removed(path: Path) -> list[Path]:
+        found = right(path)
+        for code in found:
+            code.unlink()
+        return found
+
+    with monkeypatch.context() as context:
+        context.setattr(cache, "_machine_code", removed)
+        loss = plans.loss()
+    assert not list(plans.folder.glob("*.sha256"))
+    assert plans.loss() == loss
+
+
 def test_a_folder_that_cant_be_written(plans: Plans) -> None:
     plans.folder.parent.joinpath("kernels").write_text("a file in the place of the folder")
     plans.loss()

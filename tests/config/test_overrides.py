@@ -102,7 +102,7 @@ def test_standard_input_is_a_file(tmp_path: Path, dash: str) -> None:
         ("optimizer.sgd.lr=0.5",
          "unknown optimizer 'sgd'; did you mean 'SGD'?"),
         ("optimizer.Adamx.lr=1", "unknown optimizer 'Adamx'; did you mean 'Adam'?"),
-        ("optimizer.Foo.lr=1", "unknown optimizer 'Foo'; known: Adam, AdamW, SGD"),
+        ("optimizer.Foo.lr=1", "unknown optimizer 'Foo'; known: Adam, AdamW, Muon, SGD"),
         ("optimizer.Adam.lr=1",
          "the optimizer is SGD: to replace it, write 'optimizer={Adam: {KEY: VALUE, ...}}'"),
         ("optimizer.lr=1", "lr is a key of SGD: write optimizer.SGD.lr"),

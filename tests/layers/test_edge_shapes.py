@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from nn_manual.layers import (
     LearnedPositions,
     Linear,
     MaxPool2d,
+    PaddedLSTM,
     ReLU,
     Residual,
     RMSNorm,
@@ -76,6 +78,7 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (LearnedPositions(2, 2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
     (LSTM(2, 3), [(2, 0, 2), (1, 0, 2), (1, 1, 2)]),
     (LSTM(2, 3, num_layers=2, batch_first=True), [(0, 2, 2), (1, 1, 2)]),
+    (PaddedLSTM(2, 3), [(1, 1, 2), (2, 1, 2)]),
     (CausalSelfAttention(2, 1), [(0, 3, 2), (3, 0, 2), (0, 0, 2), (1, 1, 2)]),
     (CausalSelfAttention(2, 2, dropout=0.5, bias=False), [(0, 3, 2), (1, 1, 2)]),
     (Residual(Linear(2, 2, bias=False), GELU()), [(0, 2), (2,)]),
@@ -111,6 +114,8 @@ def test_as_torch(layer: Layer, shape: Shape) -> None:
     model.bind_noise(shape)
     is_index = isinstance(layer, Embedding)
     input = np.asarray(generator.integers(0, 3, shape) if is_index else generator.standard_normal(shape))
+    if isinstance(layer, PaddedLSTM):
+        layer.noise = SimpleNamespace(lengths=np.ones(len(input), np.int64))
     noise = vars(layer.noise) if hasattr(layer, "noise") else {}
     function, parameters, buffers = torchs(layer, copied(layer), noise)
     leaf = torch.from_numpy(input.copy())

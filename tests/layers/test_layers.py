@@ -28,6 +28,7 @@ FILLED = {
     **{name: {"weight"} for name in ("Conv2d", "Embedding", "LearnedPositions", "Linear")},
     "CausalSelfAttention": {"in_proj_weight", "out_proj.weight"},
     "LSTM": {"weight_ih_l0", "weight_hh_l0", "weight_ih_l1", "weight_hh_l1"},
+    "PaddedLSTM": {"weight_ih_l0", "weight_hh_l0", "weight_ih_l1", "weight_hh_l1"},
 }
 
 

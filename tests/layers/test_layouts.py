@@ -11,7 +11,7 @@ import pytest
 from layouts import LAYOUTS
 
 from nn_manual import Sequential
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Array, Padded, Shape
 from nn_manual.layers import Layer
 from nn_manual.registry import components
 
@@ -27,9 +27,14 @@ def results(layer: Layer, shape: Shape, arranged: Callable[[Array], Array]) -> d
     generator = np.random.default_rng(0)
     takes_indices = isinstance(layer.domain, range)
     input = generator.integers(0, len(layer.domain), shape) if takes_indices else generator.standard_normal(shape)
-    output, saved = model.forward(arranged(input))
+
+    def arranged_input() -> Any:
+        array = arranged(input)
+        return Padded(array, 1 + np.arange(len(array)) % shape[1]) if model.lengths_heeded_by else array
+
+    output, saved = model.forward(arranged_input())
     grad_input = model.backward(saved, arranged(generator.standard_normal(output.shape)))
-    infer = model(arranged(input))
+    infer = model(arranged_input())
     return {"output": output, "infer": infer, "grad_input": grad_input, "gradients": model.grad_arena}
 
 

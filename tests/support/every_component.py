@@ -8,12 +8,13 @@ import numpy as np
 
 from nn_manual import GELU, BatchNorm1d, CrossEntropyLoss, Dropout, LayerNorm, Linear, Residual, Sequential, Tanh
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers import Layer
+from nn_manual.layers import Layer, LayerWithLengths
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer
 from nn_manual.registry import components, examples
 
-LAYERS = examples(components(Layer))
+#: A trace takes no lengths of sequences.
+LAYERS = [each for each in examples(components(Layer)) if not isinstance(each[0], LayerWithLengths)]
 LOSSES = examples(components(Loss))
 OPTIMIZERS = [
     (optimizer, settings) for optimizer in components(Optimizer).values() for settings in optimizer.examples()

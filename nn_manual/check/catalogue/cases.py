@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Shape
-from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs
+from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs, with_lengths
 from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.input_kinds import KINDS, draw
@@ -59,8 +59,8 @@ def layer_cases(
     unproven: set[str] | None = None
     inputs = [(*each, upstreams) for each in layer_inputs(layer, input_shape, dtype, generator)]  # jumps first
     inputs += [(*each, list(upstreams)[:1]) for each in inputs_of_other_shapes(layer, input_shape, dtype, seed)]
-    for description, input, kinds in inputs:
-        with_conduct = True
+    for description, drawn, kinds in inputs:
+        with_conduct, input = True, with_lengths(model, drawn, generator)
         for upstream in kinds:
             if upstream == "scattered" and len(input) > input_shape[0]:
                 continue

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Array, Padded, Shape
 from nn_manual.check.catalogue.jumps import values_at_jumps
 from nn_manual.check.catalogue.sizes import other_shapes
 from nn_manual.check.input_kinds import KINDS, draw, spread
@@ -67,3 +67,10 @@ def enlarged(layer: Layer, input_shape: Shape, num_values: int) -> Shape:
     """`input_shape` with a larger batch, large enough for so many values, if the layer takes one."""
     batch_size = max(input_shape[0] + 1, math.ceil(num_values / math.prod(input_shape[1:])))
     return (batch_size, *input_shape[1:]) if takes_batch(layer, input_shape, batch_size) else input_shape
+
+
+def with_lengths(model: Sequential, input: Array, generator: np.random.Generator) -> Array | Padded:
+    """The input, with a length drawn for each of its sequences if a layer of the model heeds lengths."""
+    if not model.lengths_heeded_by:
+        return input
+    return Padded(input, generator.integers(1, input.shape[1], len(input), endpoint=True))

@@ -17,6 +17,7 @@ from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.places import place_of_error
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.composite import descendants
+from nn_manual.layers.with_lengths import LENGTHS
 from nn_manual.model.memory import bind, give_buffers
 
 _NONE = SimpleNamespace()
@@ -47,6 +48,8 @@ class LayerCopy:
             raise_if_nobodys_fault(error)
             text = f"{calls.label} can't be copied, which the check needs: {words_of(error)}"
             raise CannotCompare(text) from error
+        if LENGTHS in calls.noise:  # evaluation may have given the layer others since
+            self.layer.noise = SimpleNamespace(**{name: array.copy() for name, array in calls.noise.items()})
         if calls.item.children:  # its children's views were copied one by one
             bind(self.layer, *(flat(vars(views)) for views in (self.layer.param, self.layer.grad)))
             give_buffers(self.layer, vars(self.layer.buffer))
@@ -71,12 +74,12 @@ class LayerCopy:
 
     @contextmanager
     def noise_of_nobody(self) -> Iterator[None]:
-        """The context in which `noise` holds NaN: another forward has drawn it, whichever that was."""
+        """The context in which `noise` holds NaN, but for lengths: another forward has drawn it, whichever that was."""
         layers = [self.layer, *(inner for _, inner in descendants(self.layer))]
         own = [(inner, inner.noise) for inner in layers if hasattr(inner, "noise")]
         for inner, noise in own:
-            nothing = {name: np.full_like(array, np.nan) for name, array in vars(noise).items()}
-            inner.noise = SimpleNamespace(**nothing)
+            nothing = {name: np.full_like(array, np.nan) for name, array in vars(noise).items() if name != LENGTHS}
+            inner.noise = SimpleNamespace(**vars(noise) | nothing)
         try:
             yield
         finally:

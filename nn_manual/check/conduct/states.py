@@ -13,6 +13,8 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.conduct.layer_copy import LayerCopy
 from nn_manual.check.conduct.unchanged import Unchanged
 from nn_manual.defaults import defines
+from nn_manual.layers.with_lengths import LENGTHS
+from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.streams import RowGenerator
 
 NOT_DETERMINISTIC = "is not deterministic: run twice on the same"
@@ -23,7 +25,7 @@ NUM_DRAWS = 16
 
 def check_draw_noise(copy: LayerCopy) -> None:
     """Raise CannotCompare for a draw_noise that replaces an array, or whose numbers the generator doesn't determine."""
-    if not hasattr(copy.layer, "noise"):
+    if not isinstance(copy.layer, LayerWithNoise):
         return
     own = copy.layer.noise
     first, again = (_drawn(copy, own, step=0) for _ in range(2))
@@ -39,8 +41,8 @@ def check_draw_noise(copy: LayerCopy) -> None:
 
 def _drawn(copy: LayerCopy, own: SimpleNamespace, step: int) -> dict[str, Array]:
     """New arrays like the layer's own, as draw_noise fills them in a step."""
-    noise = {name: np.zeros_like(array) for name, array in vars(own).items()}
-    copy.layer.noise = SimpleNamespace(**noise)
+    noise = {name: np.zeros_like(array) for name, array in vars(own).items() if name != LENGTHS}
+    copy.layer.noise = SimpleNamespace(**vars(own) | noise)
     copy.run("draw_noise", RowGenerator(0, 0, step))
     for name, array in noise.items():
         if vars(copy.layer.noise).get(name) is not array:

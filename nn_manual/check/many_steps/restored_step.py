@@ -75,7 +75,8 @@ class Past:
         except (GradientMismatch, NotFiniteError) as error:
             is_wrong = True
             if isinstance(error, GradientMismatch):
-                error.batch = ring.row("input", i).copy(), ring.row("target", i).copy()
+                input = self.checker.recorded.input
+                error.batch = None if input is None else input.copy(), ring.row("target", i).copy()
             raise
         finally:
             if not is_wrong:

@@ -140,7 +140,7 @@ class SlicedChecker(GradientChecker, Watch):
     def _keep_slice(self, error: Exception, part: BatchPart) -> None:
         """Let a mismatch in a slice say which slice it was."""
         if isinstance(error, GradientMismatch) and self.recorded.first.input is not None:
-            error.batch = self.recorded.first.input, self._target[part.rows]
+            error.batch = self.recorded.input, self._target[part.rows]
             error.first_row = part.rows.start
 
     def settle(self, make_again: Callable[[BatchPart], object]) -> None:

@@ -14,6 +14,7 @@ from nn_manual.check.step.places import place_of_error, place_of_method
 from nn_manual.check.step.tree import Item
 from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
 from nn_manual.layers.composite import has_buffers
+from nn_manual.layers.with_lengths import LayerWithLengths
 from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.losses import Loss
 from nn_manual.messages import counted
@@ -56,7 +57,7 @@ class LayerCalls:
         self.param_views, self.grad_views, self.grads = params, grads, grads
         self._copy_grads, self._takes_input, self._gives_output = copy_grads, takes_input, gives_output
         self.has_buffers = has_buffers(item.layer)
-        self._takes_noise = isinstance(item.layer, LayerWithNoise)
+        self._takes_noise = isinstance(item.layer, LayerWithNoise | LayerWithLengths)
         self.clear()
 
     def clear(self) -> None:
@@ -73,7 +74,7 @@ class LayerCalls:
         self.input: Array | None = None
         self.output: Array | None = None
         self.saved: Any = None
-        #: The random numbers of this step, by their names: the next step gives the layer others.
+        #: The random numbers of this step, and lengths, by their names: the next step gives the layer others.
         self.noise: dict[str, Array] = {}
         self.grad_output: Array | None = None
         self.grad_input: Array | None = None
@@ -100,7 +101,7 @@ class LayerCalls:
         return output, self.saved
 
     def keep_noise(self) -> None:
-        """Note the random numbers that the layer has now."""
+        """Note the random numbers and lengths that the layer has now."""
         if self._takes_noise:
             self.noise = vars(self.layer.noise)
 

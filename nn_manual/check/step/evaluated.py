@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +21,7 @@ from nn_manual.check.twin.model import as_tensor
 from nn_manual.check.twin.modules import CannotStandIn
 from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, words_of
+from nn_manual.layers.with_lengths import LENGTHS
 from nn_manual.layers.with_noise import LayerWithNoise
 
 
@@ -41,9 +44,27 @@ def evaluations(recorded: Recording, plan: Plan) -> Iterator[Evaluated]:
             assert calls.input is not None
             quantity = Quantity(f"{calls.item.name}.infer", calls.label, tolerances[f"{calls.item.name}.output"])
             # Before our infer runs, which may write into its input and its buffers.
-            function, input = _torchs(calls.item), as_tensor(calls.input.copy())
-            ours = _run(calls.item, "infer", calls.layer.infer, calls.input)
-            yield Evaluated(_pair(quantity, ours, _run(calls.item, "its reference", function, input)), function, input)
+            lengths = {LENGTHS: torch.from_numpy(calls.noise[LENGTHS])} if LENGTHS in calls.noise else {}
+            function = functools.partial(_torchs(calls.item), **lengths)
+            input = as_tensor(calls.input.copy())
+            with _lengths_of(recorded):
+                ours = _run(calls.item, "infer", calls.layer.infer, calls.input)
+                theirs = _run(calls.item, "its reference", function, input)
+            yield Evaluated(_pair(quantity, ours, theirs), function, input)
+
+
+@contextmanager
+def _lengths_of(recorded: Recording) -> Iterator[None]:
+    """The context in which the layers have the lengths of the recorded step: evaluation has given them others."""
+    heeding = [calls for calls in recorded.layers if LENGTHS in calls.noise]
+    now = [calls.layer.noise for calls in heeding]
+    for calls in heeding:
+        calls.layer.noise = SimpleNamespace(**calls.noise)
+    try:
+        yield
+    finally:
+        for calls, noise in zip(heeding, now, strict=True):
+            calls.layer.noise = noise
 
 
 def _run(item: Item, what: str, function: Callable[[Any], Any], input: Any) -> Any:
@@ -65,7 +86,7 @@ def _pair(quantity: Quantity, ours: Any, theirs: Any) -> Pair:
     return Pair(quantity, ours, theirs.detach())
 
 
-def _torchs(item: Item) -> Callable[[torch.Tensor], Any]:
+def _torchs(item: Item) -> Callable[..., Any]:
     """torch's version of a layer in evaluation; of a composite, its `infer_reference` or else its `reference`, with our
     own children: they are compared themselves.
     """
@@ -83,8 +104,10 @@ def _torchs(item: Item) -> Callable[[torch.Tensor], Any]:
     return functools.partial(_run_on, item.layer.reference, children)
 
 
-def _run_on(reference: Callable[..., Any], children: list[Callable[..., Any]], input: torch.Tensor) -> Any:
-    return reference(input, *children)
+def _run_on(
+    reference: Callable[..., Any], children: list[Callable[..., Any]], input: torch.Tensor, **lengths: torch.Tensor
+) -> Any:
+    return reference(input, *children, **lengths)
 
 
 def _as_torchs(infer: Callable[[Any], Any]) -> Callable[[torch.Tensor], torch.Tensor]:

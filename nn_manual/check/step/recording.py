@@ -11,9 +11,10 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Padded
 from nn_manual.check.step.calls import LayerCalls, LossCalls
 from nn_manual.check.step.tree import chain_of, walk
+from nn_manual.layers.with_lengths import LENGTHS
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.step.train_step import differentiate
@@ -63,6 +64,13 @@ class Recording:
         #: What stood on the instances before: methods that somebody else put there.
         self._own: list[dict[str, Any]] = []
 
+    @property
+    def input(self) -> Array | Padded | None:
+        """The input of the model, with the lengths that a layer has heeded; None before it has run."""
+        lengths = next((calls.noise[LENGTHS] for calls in self.layers if LENGTHS in calls.noise), None)
+        array = self.first.input
+        return array if array is None or lengths is None else Padded(array, lengths)
+
     def __enter__(self) -> Recording:
         for calls in self.layers:
             calls.clear()
@@ -86,7 +94,7 @@ def _methods(calls: object, *names: str) -> dict[str, Callable[..., Any]]:
     return {name: getattr(calls, name) for name in names}
 
 
-def run_step(model: Sequential, loss: Loss, input: Array, target: Array, *, input_grad: bool) -> None:
+def run_step(model: Sequential, loss: Loss, input: Array | Padded, target: Array, *, input_grad: bool) -> None:
     """Forward, loss, backward and the buffers, as a training step moves them; with the gradient of the input if it is
     asked for. Raises what the model and the loss raise for values that they don't take.
     """

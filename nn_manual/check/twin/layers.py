@@ -7,6 +7,7 @@ element of the input and of the parameters. So a large layer should have a `refe
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import SimpleNamespace
@@ -126,7 +127,7 @@ def evaluation_function(layer: Layer) -> Function:
     """
     tensors = {name: torch.from_numpy(a.copy()) for name, a in (vars(layer.param) | vars(layer.buffer)).items()}
     if defines(layer, "infer_reference"):
-        return lambda input: layer.infer_reference(input, **tensors)
+        return functools.partial(layer.infer_reference, **tensors)
     name = layer.torch_class or type(layer).__name__
     try:
         module = torch_module(layer, name).eval()

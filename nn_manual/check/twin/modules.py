@@ -32,6 +32,20 @@ class LSTM(torch.nn.LSTM):
         return output
 
 
+class PaddedLSTM(torch.nn.LSTM):
+    """torch.nn.LSTM over packed sequences."""
+
+    def forward(self, input: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # packed here
+        """The output of all times, 0 where a sequence has ended."""
+        packed = torch.nn.utils.rnn.pack_padded_sequence(
+            input, lengths.to(torch.int64), batch_first=True, enforce_sorted=False
+        )
+        output, _ = torch.nn.utils.rnn.pad_packed_sequence(
+            super().forward(packed)[0], batch_first=True, total_length=input.shape[1]
+        )
+        return output
+
+
 class CausalSelfAttention(torch.nn.MultiheadAttention):
     """torch.nn.MultiheadAttention of one array with itself, later times masked."""
 
@@ -58,6 +72,7 @@ class CausalSelfAttention(torch.nn.MultiheadAttention):
 ADAPTED: dict[str, type[torch.nn.Module]] = {
     "CausalSelfAttention": CausalSelfAttention,
     "LSTM": LSTM,
+    "PaddedLSTM": PaddedLSTM,
 }
 
 

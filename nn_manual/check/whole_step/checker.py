@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Array, Padded, Shape
 from nn_manual.check.compare.comparison import CannotCompare, Quantity
 from nn_manual.check.compare.worst import Differences, differences_of, joined, within
 from nn_manual.check.conduct.conduct import check_conduct
@@ -273,7 +273,7 @@ class GradientChecker:
         if self.update is not None and "update" in state:  # older runs don't say
             self.update.load_state(state["update"])
 
-    def run(self, input: Array, target: Array) -> None:
+    def run(self, input: Array | Padded, target: Array) -> None:
         """Forward, loss and backward, as a training step does them."""
         run_step(self.model, self.loss, input, target, input_grad=self.input_grad)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Padded, unpadded
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.errors import GradientMismatch
@@ -12,20 +12,26 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
 
-def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) -> GradientReport:
+def check_gradients(model: Sequential, loss: Loss, input: Array | Padded, target: Array) -> GradientReport:
     """Run forward and backward once and compare everything with torch: each layer's output, the loss, and the
     gradients of the prediction, of the target (regression losses), of every parameter, at every layer boundary and of
     the input. Each layer's conduct is checked, too, and whether the comparisons prove anything. Nothing is trained:
     the buffers stay as they were; the gradients stay in the model. The report's str() is the table.
 
-    input (batch, ...) in the model's dtype, target as the loss takes it. Raises ValueError or TypeError where they
-    don't fit, for an empty batch, and for a mean over targets of which none counts.
+    input (batch, ...) in the model's dtype, or Padded, target as the loss takes it. Raises ValueError or TypeError
+    where they don't fit, for an empty batch, and for a mean over targets of which none counts.
     """
     return checked_in_part(model, loss, input, target)
 
 
 def checked_in_part(
-    model: Sequential, loss: Loss, input: Array, target: Array, *, with_conduct: bool = True, with_vacuous: bool = True
+    model: Sequential,
+    loss: Loss,
+    input: Array | Padded,
+    target: Array,
+    *,
+    with_conduct: bool = True,
+    with_vacuous: bool = True,
 ) -> GradientReport:
     """check_gradients, without what another case of the same layer has shown: see GradientChecker.report."""
     if not input.size:
@@ -39,7 +45,7 @@ def checked_in_part(
             checker.run(input.copy(), target)
         if not loss.has_value(loss.denominator(target)):
             raise ValueError(f"{type(loss).__name__} counts no target of the batch: there is no loss to check")
-        return checker.report(input, with_conduct=with_conduct, with_vacuous=with_vacuous)
+        return checker.report(unpadded(input), with_conduct=with_conduct, with_vacuous=with_vacuous)
     except GradientMismatch as mismatch:
         report: GradientReport = mismatch.report
         return report

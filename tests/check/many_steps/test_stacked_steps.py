@@ -33,7 +33,7 @@ from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.input_kinds import draw
 from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.data import Examples
-from nn_manual.layers import Layer
+from nn_manual.layers import Layer, LayerWithLengths
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer, StepLR
 from nn_manual.registry import components, examples
@@ -43,7 +43,12 @@ from nn_manual.training.steps import Step
 NEAR = 0.05
 NUM_STEPS = 7
 
-LAYERS = [(layer, shape) for layer, shape in examples(components(Layer)) if shape[0] > 1]
+#: Those over sequences have tests of their own.
+LAYERS = [
+    (layer, shape)
+    for layer, shape in examples(components(Layer))
+    if shape[0] > 1 and not isinstance(layer, LayerWithLengths)
+]
 #: Those that move biases, too.
 OPTIMIZERS = [
     (each, settings)

@@ -1,0 +1,26 @@
+"""Layers over sequences of different lengths."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.layers.base import Layer
+
+#: The name of the lengths in `noise`, and of the argument of a reference.
+LENGTHS = "lengths"
+
+
+class LayerWithLengths(Layer):
+    """A layer over sequences of different lengths, (batch, time, ...).
+
+    `self.noise.lengths`, (batch,), holds the length of each sequence in forward, backward and `infer`: it stands where
+    other layers have a step's random numbers, since it is new with each batch, too. The model takes it from an input
+    that is Padded. The layer's `reference`, and `infer_reference`, get it by the name `lengths`.
+    """
+
+    def mask(self, input: Array) -> Array:
+        """True up to each sequence's length, (batch, time, 1, ...), with as many dimensions as the input."""
+        times = np.arange(input.shape[1])
+        mask: Array = times < self.noise.lengths[:, np.newaxis]
+        return mask.reshape(*mask.shape, *[1] * (input.ndim - 2))

@@ -1,0 +1,74 @@
+"""PaddedLSTM beside torch.nn.LSTM between pack_padded_sequence and pad_packed_sequence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from nn_manual import LSTM, Padded, PaddedLSTM, Sequential
+from nn_manual.arrays import Array
+
+LENGTHS = np.array([4, 1, 3, 2])
+
+
+def net(num_layers: int = 1) -> Sequential:
+    return Sequential(PaddedLSTM(3, 2, num_layers), seed=1, dtype="float64")
+
+
+def drawn(seed: int, *shape: int) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_torch_s_packed_lstm_agrees(num_layers: int) -> None:
+    model, input, grad_output = net(num_layers), drawn(0, 4, 5, 3), drawn(1, 4, 5, 2)
+    theirs = torch.nn.LSTM(3, 2, num_layers, batch_first=True).double()
+    theirs.load_state_dict({n.removeprefix("0."): torch.from_numpy(v.copy()) for n, v in model.state_dict().items()})
+    tensor = torch.from_numpy(input.copy()).requires_grad_()
+    packed = torch.nn.utils.rnn.pack_padded_sequence(
+        tensor, torch.from_numpy(LENGTHS), batch_first=True, enforce_sorted=False
+    )
+    expected, _ = torch.nn.utils.rnn.pad_packed_sequence(theirs(packed)[0], batch_first=True, total_length=5)
+    expected.backward(torch.from_numpy(grad_output))  # type: ignore[no-untyped-call]  # torch's
+    output, saved = model.forward(Padded(input, LENGTHS))
+    grad_input = model.backward(saved, grad_output)
+    np.testing.assert_allclose(output, expected.detach().numpy(), rtol=1e-12, atol=1e-15)
+    assert tensor.grad is not None
+    np.testing.assert_allclose(grad_input, tensor.grad.numpy(), rtol=1e-12, atol=1e-15)
+    for name, parameter in theirs.named_parameters():
+        assert parameter.grad is not None
+        grad = vars(model.grad)[f"0.{name}"]
+        np.testing.assert_allclose(grad, parameter.grad.numpy(), rtol=1e-11, atol=1e-14)
+    np.testing.assert_array_equal(model(Padded(input, LENGTHS)), output)
+
+
+def test_padding_changes_nothing_and_gets_nothing() -> None:
+    model, input, grad_output = net(), drawn(0, 4, 5, 3), drawn(1, 4, 5, 2)
+    is_padding = np.arange(5) >= LENGTHS[:, np.newaxis]
+    results = []
+    for filled in (0.0, np.nan, np.inf, 7.0):
+        input[is_padding] = grad_output[is_padding] = filled
+        output, saved = model.forward(Padded(input.copy(), LENGTHS))
+        results.append((output, model.backward(saved, grad_output.copy()), model.grad_arena.copy()))
+    for result in results[1:]:
+        for array, first in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(array, first)
+    assert not results[0][0][is_padding].any()
+    assert not results[0][1][is_padding].any()
+    assert results[0][0][~is_padding].all()
+
+
+def test_whole_sequences_are_an_lstm_s() -> None:
+    model, input = net(), drawn(0, 4, 5, 3)
+    plain = Sequential(LSTM(3, 2, batch_first=True), seed=1, dtype="float64")
+    np.testing.assert_array_equal(model(Padded(input, np.full(4, 5))), plain(input))
+    np.testing.assert_array_equal(plain(Padded(input, LENGTHS)), plain(input))  # it takes no notice of lengths
+
+
+def test_it_needs_lengths() -> None:
+    for call in (net().forward, net().infer, net()):
+        with pytest.raises(ValueError, match=r"^PaddedLSTM needs the length of each sequence"):
+            call(drawn(0, 4, 5, 3))
+    with pytest.raises(ValueError, match=r"^batch_first must be true: the rows of the data are the sequences$"):
+        PaddedLSTM(3, 2, batch_first=False)

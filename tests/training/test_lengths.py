@@ -1,0 +1,260 @@
+"""Lengths beside the array: through batches, slices, the check, a replayed step and a resumed run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.reliability.kills import end_of
+from mismatches import mismatch
+from stopped_runs import stopped
+
+from nn_manual import (
+    Adam,
+    CrossEntropyLoss,
+    Dropout,
+    Flatten,
+    GradientMismatch,
+    Linear,
+    MSELoss,
+    Padded,
+    PaddedLSTM,
+    Sequential,
+    Trainer,
+    check_gradients,
+)
+from nn_manual.arrays import Array, Shape
+from nn_manual.config import load_config
+from nn_manual.data import Examples
+from nn_manual.errors import ConfigError
+from nn_manual.layers import Layer, LayerWithLengths
+from nn_manual.run.loading import load
+from nn_manual.run.new_run import run
+from nn_manual.run.resume import resume
+from nn_manual.run_directory.weights import read_weights
+from nn_manual.step.slices.cut import Slicing
+from nn_manual.use.load_run import load_run
+from nn_manual.use.replay import replay
+
+NUM_EXAMPLES, TIME = 24, 6
+
+
+def examples(dtype: str = "float64") -> Examples:
+    """A class for each time that counts."""
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(1, TIME, NUM_EXAMPLES, endpoint=True)
+    target = generator.integers(0, 2, (NUM_EXAMPLES, TIME))
+    target[np.arange(TIME) >= lengths[:, np.newaxis]] = -100  # cross-entropy leaves these out
+    return Examples(Padded(generator.standard_normal((NUM_EXAMPLES, TIME, 3)).astype(dtype), lengths), target)
+
+
+def net(dtype: str = "float64") -> Sequential:
+    layers = Linear(3, 3), PaddedLSTM(3, 4), Dropout(0.2), Linear(4, 2), Flatten(0, 1)
+    return Sequential(*layers, seed=1, dtype=dtype)
+
+
+def trained(model: Sequential, **settings: Any) -> tuple[Trainer, list[float]]:
+    trainer = Trainer(model, CrossEntropyLoss(), Adam(model, lr=0.01), **settings)
+    data = examples(model.dtype.name)
+    epochs = (trainer.epoch(data, 8, seed=0, epoch=epoch) for epoch in range(4))
+    return trainer, [step.loss for epoch in epochs for step in epoch]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"check_memory": 0}, {"check_every": 3}, {"slicing": Slicing(2)}, {"slicing": Slicing(2), "check_every": 0}],
+    ids=["together", "one by one", "each third", "sliced", "sliced, unchecked"],
+)
+def test_every_way_of_a_step_is_the_same(settings: dict[str, Any]) -> None:
+    """Batches are shuffled, and cut: each sequence keeps its length."""
+    plain, losses = trained(net(), check_every=0)
+    trainer, others = trained(net(), **settings)
+    np.testing.assert_allclose(others, losses, rtol=1e-12)
+    np.testing.assert_allclose(trainer.model.param_arena, plain.model.param_arena, rtol=1e-9)
+    assert trainer.evaluate(examples()).loss == pytest.approx(plain.evaluate(examples()).loss, rel=1e-12)
+
+
+def test_a_model_that_heeds_lengths_is_not_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    _, losses = trained(net(), check_every=0)
+    _, others = trained(net(), check_every=0, compiled=True)
+    assert others == losses
+    assert capsys.readouterr().err == "note: this model isn't compiled: PaddedLSTM heeds lengths\n"
+
+
+def test_one_that_does_not_is_compiled() -> None:
+    """Without lengths."""
+    data = examples()
+
+    def flat_net() -> Sequential:
+        return Sequential(Linear(3, 2), Flatten(0, 1), seed=1, dtype="float64")
+
+    for slicing in (Slicing(1), Slicing(2)):
+        model = flat_net()
+        trainer = Trainer(model, CrossEntropyLoss(), Adam(model), compiled=True, slicing=slicing)
+        losses = [step.loss for step in trainer.epoch(data, 8, seed=0, epoch=0)]
+        other = flat_net()
+        expected = Trainer(other, CrossEntropyLoss(), Adam(other), check_every=0).epoch(data, 8, seed=0, epoch=0)
+        np.testing.assert_allclose(losses, [step.loss for step in expected], rtol=1e-12)
+
+
+@dataclass(eq=False)
+class LastTime(LayerWithLengths):
+    """The last time that counts, (batch, time, size) to (batch, size)."""
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        return {}
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return input_shape[0], input_shape[2]
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        rows = np.arange(len(input))
+        return input[rows, self.noise.lengths - 1], (input.shape, rows)
+
+    def infer(self, input: Array) -> Array:
+        return self.forward(input)[0]
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        shape, rows = saved
+        grad_input = np.zeros(shape, grad_output.dtype)
+        grad_input[rows, self.noise.lengths - 1] = grad_output
+        return grad_input
+
+    def reference(self, input: Any, lengths: Any) -> Any:
+        return input[list(range(len(input))), lengths.long() - 1]
+
+    infer_reference = reference
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        return [(cls(), (4, 3, 2))]
+
+
+class OffByOne(LastTime):
+    """Sequences of two times or more end a time too early."""
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        rows = np.arange(len(input))
+        return input[rows, np.maximum(self.noise.lengths - 2, 0)], (input.shape, rows)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_layer_of_ones_own(dtype: str) -> None:
+    """Its reference gets the lengths, in training and, for it has an `infer`, in evaluation."""
+    model = Sequential(PaddedLSTM(3, 4), LastTime(), Linear(4, 2), seed=1, dtype=dtype)
+    data = examples(dtype)._replace(target=np.random.default_rng(1).standard_normal((NUM_EXAMPLES, 2)).astype(dtype))
+    assert check_gradients(model, MSELoss(), *data).passed
+    trainer = Trainer(model, MSELoss(), Adam(model))
+    for epoch in range(2):
+        list(trainer.epoch(data, 10, seed=0, epoch=epoch))
+    trainer.evaluate(data)
+
+
+def test_a_wrong_one_is_found() -> None:
+    model = Sequential(PaddedLSTM(3, 4), OffByOne(), Linear(4, 2), seed=1, dtype="float64")
+    data = examples()._replace(target=np.zeros((NUM_EXAMPLES, 2)))
+    assert not check_gradients(model, MSELoss(), *data).passed
+
+    class WrongInEvaluation(LastTime):
+        def infer(self, input: Array) -> Array:
+            return np.array(input[:, -1])
+
+    model = Sequential(PaddedLSTM(3, 4), WrongInEvaluation(), Linear(4, 2), seed=1, dtype="float64")
+    trainer = Trainer(model, MSELoss(), Adam(model))
+    list(trainer.epoch(data, 10, seed=0, epoch=0))
+    with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(WrongInEvaluation\): 1\.infer"):
+        trainer.evaluate(data)
+
+
+def wrong_backward(self: PaddedLSTM, saved: Any, grad_output: Array) -> Array:
+    """The upstream gradient of the padding counts."""
+    _, of_lstm = saved
+    return super(PaddedLSTM, self).backward(of_lstm, grad_output)
+
+
+@pytest.mark.parametrize("memory", [0, 64_000_000])
+@pytest.mark.parametrize("slicing", [Slicing(1), Slicing(2)], ids=["whole", "sliced"])
+def test_the_batch_of_a_mismatch_has_its_lengths(
+    monkeypatch: pytest.MonkeyPatch, memory: int, slicing: Slicing
+) -> None:
+    monkeypatch.setattr(PaddedLSTM, "backward", wrong_backward)
+    model = Sequential(PaddedLSTM(3, 4), Linear(4, 2), seed=1, dtype="float64")
+    data = examples()._replace(target=np.random.default_rng(1).standard_normal((NUM_EXAMPLES, TIME, 2)))
+    trainer = Trainer(model, MSELoss(), Adam(model), check_memory=memory, slicing=slicing)
+    with pytest.raises(GradientMismatch, match=r"wrong first in 0 \(PaddedLSTM\)") as caught:
+        list(trainer.epoch(data, 8, seed=0, epoch=0))
+    assert caught.value.batch is not None
+    input, _ = caught.value.batch
+    assert isinstance(input, Padded)
+    for array, length in zip(input.array, input.lengths, strict=True):
+        (row,) = (row for row, other in enumerate(data.input.array) if np.array_equal(array, other))
+        assert data.input.lengths[row] == length
+
+
+CONFIG = """\
+seed: 3
+data: {Arrays: {file: sequences.npz, input: x, target: y, task: regression, lengths: num_times}}
+batch_size: 8
+epochs: 3
+model:
+  - PaddedLSTM: {input_size: 3, hidden_size: 4}
+  - Linear: {in_features: 4, out_features: 1}
+loss: MSELoss
+optimizer: {Adam: {lr: 0.01}}
+gradient_check: {every: 1}
+"""
+
+
+@pytest.fixture
+def config_path(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(0)
+    x, y = (generator.standard_normal((25, TIME, size)) for size in (3, 1))
+    np.savez(tmp_path / "sequences.npz", x=x, y=y, num_times=generator.integers(1, TIME, 25, endpoint=True))
+    (tmp_path / "run.yaml").write_text(CONFIG)
+    return tmp_path / "run.yaml"
+
+
+@pytest.mark.usefixtures("without_figure")
+class TestRuns:
+    def test_a_run_ends_as_one_that_was_stopped(self, config_path: Path, tmp_path: Path) -> None:
+        run(load_config(config_path), tmp_path / "whole")
+        stopped(config_path, tmp_path / "run", 4)
+        resume(tmp_path / "run")
+        assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
+
+    def test_a_mismatch_is_replayed(
+        self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as context:
+            context.setattr(PaddedLSTM, "backward", wrong_backward)
+            found = mismatch(tmp_path / "run", config_path.read_text())
+        bundle = tmp_path / "run" / "mismatch-step-1"
+        assert read_weights(bundle / "tensors.safetensors")["lengths"].dtype == np.int64
+        assert replay(bundle).report is None
+        monkeypatch.setattr(PaddedLSTM, "backward", wrong_backward)
+        again = replay(bundle).report
+        assert again is not None
+        assert again.comparisons == found.report.comparisons
+
+    def test_predictions_heed_the_lengths(self, config_path: Path, tmp_path: Path) -> None:
+        run(load_config(config_path), tmp_path / "run")
+        trained_run, generator = load_run(tmp_path / "run"), np.random.default_rng(1)
+        array = generator.standard_normal((5, TIME, 3))
+        whole, half = (trained_run.predict(Padded(array, np.full(5, length))) for length in (TIME, TIME // 2))
+        np.testing.assert_array_equal(whole[:, : TIME // 2], half[:, : TIME // 2])
+        assert (half[:, TIME // 2 :] == half[0, -1]).all()  # the bias
+        assert (whole[:, TIME // 2 :] != half[:, TIME // 2 :]).all()
+
+    @pytest.mark.parametrize(
+        ("override", "message"),
+        [
+            ("data.Arrays.lengths=null", r"^.*run\.yaml:6:5: PaddedLSTM needs the length of each sequence, and "),
+            ("data.Arrays.standardize=true", "standardize must be false with lengths: the padding would count$"),
+        ],
+    )
+    def test_what_does_not_fit(self, config_path: Path, override: str, message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            load(load_config(config_path, [override]))
