@@ -63,6 +63,9 @@ def main() -> int:
     trace = add("trace", _trace, "random programs of operations, traced, and replayed or compiled")
     parts = "fuzz: whose replay gives other bits; compiled: whose kernels give other numbers"
     trace.add_argument("part", choices=["fuzz", "compiled"], help=parts)
+    tests = add("tests", _tests, "one-line faults in the package: do the tests find them? It goes on where it was cut")
+    tests.add_argument("--against", metavar="COMMIT", help="another state, in which the same lines get the same faults")
+    tests.add_argument("--folder", type=Path, required=True, help="where clones and results stay")
     options = parser.parse_args()
     return int(options.run(options))
 
@@ -158,6 +161,13 @@ def _trace(options: Options) -> int:
     from benchmarks.tracing import fuzz, interpreted
 
     return fuzz.main() if options.part == "fuzz" else interpreted.main()
+
+
+def _tests(options: Options) -> int:
+    from benchmarks import planted
+
+    return planted.main(options.against, options.folder)
+
 
 
 if __name__ == "__main__":
