@@ -97,7 +97,13 @@ def check_function(options: argparse.Namespace) -> int:
 
     return _report(
         check_in_own_process(
-            options.function, options.reference, options.shapes, options.sizes, options.dtype, options.skip
+            options.function,
+            options.reference,
+            options.shapes,
+            options.sizes,
+            options.dtype,
+            options.skip,
+            options.only,
         )
     )
 

@@ -135,6 +135,9 @@ def _parser() -> argparse.ArgumentParser:
     function.add_argument(
         "--skip", action="append", default=[], metavar="ROW", help="a row or a family of rows to leave out"
     )
+    function.add_argument(
+        "--only", action="append", default=[], metavar="ROW", help="a row or a family of rows to run, in place of all"
+    )
     function.set_defaults(command=commands.check_function)
     plot = names.add_parser("plot", help="draw the curves of one or more runs")
     plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run directory")

@@ -33,8 +33,8 @@ ROW = "row "
 #: An option of Linux's prctl: which signal a process gets when its parent has ended.
 PR_SET_PDEATHSIG = 1
 
-#: Function, reference, shapes, sizes, dtypes and rows to skip, as on the command line.
-Arguments: TypeAlias = tuple[str, str, str, str, list[str], list[str]]
+#: Function, reference, shapes, sizes, dtypes, rows to skip, and rows to run alone, as on the command line.
+Arguments: TypeAlias = tuple[str, str, str, str, list[str], list[str], list[str]]
 
 
 class FunctionVerdict(NamedTuple):

@@ -12,7 +12,7 @@ import torch
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.tolerances import MEANINGLESS
-from nn_manual.functions.battery.families import Known, Told, naming_what_runs, nobody_listens, run_rows
+from nn_manual.functions.battery.families import Chosen, Known, Told, naming_what_runs, nobody_listens, run_rows
 from nn_manual.functions.battery.layouts_and_kinds import FUNCTION_KINDS
 from nn_manual.functions.battery.trial import Dtype, Inputs, Trial
 from nn_manual.functions.callables import Checked, Function, is_mere_class
@@ -34,6 +34,7 @@ def check_function(
     kinds: Sequence[str] | None = None,
     tolerance: float | None = None,
     skip: Sequence[str] = (),
+    only: Sequence[str] = (),
     seed: int = 0,
 ) -> FunctionReport:
     """Compare a function's outputs, and the gradient of each floating input, with those of `reference`,
@@ -58,7 +59,8 @@ def check_function(
     run in the first one; None means the inputs' own. kinds: from "negative", "tied", "zero", "tiny", "scattered",
     "spread", "large" and "shifted", the kinds of values that floating inputs must also take; None tries all of them,
     and forgives a function that raises an error on them. tolerance: relative to the largest value of the reference; it
-    replaces the dtype's. skip: names of rows, or of families of rows.
+    replaces the dtype's. skip: names of rows, or of families of rows, that are left out. only: names of those that run,
+    in the place of all; the values are always compared.
 
     float32 may be off by 1e-5 of the largest value and float64 by 1e-12; or by more, if a computation in float64 shows
     that it is only rounding. float16 and bfloat16 may be three times as far from the reference in float64 as the
@@ -69,7 +71,8 @@ def check_function(
     reference with nothing to differentiate, for other arguments that don't fit, and under torch.no_grad() or
     torch.autocast. An error that the reference or `inputs` raises goes on to the caller, with a note.
     """
-    return put_through(trial_of(function, reference, inputs, dtypes, sizes, kinds, tolerance, seed), skip)
+    trial = trial_of(function, reference, inputs, dtypes, sizes, kinds, tolerance, seed)
+    return put_through(trial, Chosen(skip, only))
 
 
 def trial_of(
@@ -99,13 +102,12 @@ def trial_of(
 
 
 def put_through(
-    trial: Trial, skip: Sequence[str], told: Told = nobody_listens, known_rows: Known = MappingProxyType({})
+    trial: Trial, chosen: Chosen, told: Told = nobody_listens, known_rows: Known = MappingProxyType({})
 ) -> FunctionReport:
-    """Compare the values, then run every row that is neither skipped nor known already. `told` is called with the name
-    of each part before it begins, and with each row when it has ended.
+    """Compare the values, then run every row that is chosen and not known already. `told` is called with the name of
+    each part before it begins, and with each row when it has ended.
     """
-    if isinstance(skip, str):
-        raise ValueError(f"skip must be a list of rows, as [{skip!r}], not {skip!r}")
+    chosen.check_lists()
     met: set[str] = set()
     with kept_generators(), compiled_for_every_run():
         with naming_what_runs("the comparison of the values", trial, told):
@@ -117,7 +119,7 @@ def put_through(
         values = replace(values, sources=tuple(_left_out(trial)), vacuous=tuple(_vacuous_in_all(trial, values)))
         trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
         own = {field.name: getattr(values, field.name) for field in fields(values)}
-        return FunctionReport(**own, rows=run_rows(trial, skip, met, told, known_rows))
+        return FunctionReport(**own, rows=run_rows(trial, chosen, met, told, known_rows))
 
 
 def _vacuous_in_all(trial: Trial, values: GradientReport) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from nn_manual.errors import ConfigError, first_words_of, raise_if_nobodys_fault
-from nn_manual.functions.battery.families import Known, Told, nobody_listens
+from nn_manual.functions.battery.families import Chosen, Known, Told, nobody_listens
 from nn_manual.functions.battery.trial import Dtype
 from nn_manual.functions.callables import is_mere_class
 from nn_manual.functions.check_function import put_through, trial_of
@@ -34,6 +34,7 @@ def check_named_function(
     sizes: str,
     dtypes: Sequence[str],
     skip: Sequence[str],
+    only: Sequence[str] = (),
     told: Told = nobody_listens,
     known_rows: Known = MappingProxyType({}),
 ) -> FunctionReport:
@@ -46,7 +47,7 @@ def check_named_function(
     own, definition = (_imported(path) for path in (function, reference))
     try:
         trial = trial_of(own, definition, _inputs(names), [_dtype(text) for text in dtypes] or None, of_sizes)
-        return put_through(trial, skip, told, known_rows)
+        return put_through(trial, Chosen(skip, only), told, known_rows)
     except Exception as error:  # a reference may raise anything
         raise_if_nobodys_fault(error)
         if is_of_the_reference(error):

@@ -211,3 +211,18 @@ def test_a_reference_that_raises_is_named_as_the_one_that_raised(reference: Any)
     with pytest.raises((TypeError, AttributeError)) as caught:
         check_function(lambda x: 2 * x, reference, [np.ones(2)])
     assert caught.value.__notes__ == ["raised by the reference"]
+
+
+def test_only_some_rows() -> None:
+    """All others are left out as if they were asked to be; the values are compared, and `skip` counts, too."""
+    x = torch.randn(3, 4, dtype=torch.float64)
+    report = check_function(Square, square, [x], only=["inputs", "kinds tied"], skip=["inputs expanded"])
+    ran = {row.name for row in report.rows if row.verdict == "right"}
+    assert report.passed
+    assert "kinds tied" in ran
+    assert {name.partition(" ")[0] for name in ran} == {"inputs", "kinds"}
+    assert {name for name in ran if name.startswith("kinds")} == {"kinds tied"}
+    assert "inputs expanded" not in ran
+    assert report.comparisons
+    wrong = (lambda x: (x * x, x), lambda saved, grad: [3 * saved * grad])
+    assert not check_function(wrong, square, [x], only=["cost"]).passed

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from tqdm import tqdm
@@ -97,19 +97,44 @@ def naming_what_runs(what: str, trial: Trial, told: Told) -> Iterator[None]:
         raise
 
 
+class Chosen(NamedTuple):
+    """Which rows run: none of those that `skip` names, and none but those that `only` names, unless that is empty."""
+
+    skip: Sequence[str] = ()
+    only: Sequence[str] = ()
+
+    def leaves_out(self, row: str) -> bool:
+        """Whether a row doesn't run."""
+        return _is_named(row, self.skip) or (bool(self.only) and not _is_named(row, self.only))
+
+    def check_lists(self) -> None:
+        """Raise ValueError for a text in the place of a list."""
+        for what, names in self._asdict().items():
+            if isinstance(names, str):
+                raise ValueError(f"{what} must be a list of rows, as [{names!r}], not {names!r}")
+
+    def check(self, known: Collection[str]) -> None:
+        """Raise ValueError for a name that none of the `known` rows has."""
+        for what, names in self._asdict().items():
+            for name in names:
+                if not any(_is_named(row, [name]) for row in known):
+                    meant, words = nearest(name, known), f"there is no row {name!r} to {WHAT_FOR[what]}"
+                    raise ValueError(words + (f": did you mean {meant!r}?" if meant else ""))
+
+
+#: What the names in each list of Chosen are given for.
+WHAT_FOR = {"skip": "skip", "only": "run alone"}
+
+
 def run_rows(
-    trial: Trial, skip: Sequence[str], met: Collection[str], told: Told, known_rows: Known
+    trial: Trial, chosen: Chosen, met: Collection[str], told: Told, known_rows: Known
 ) -> tuple[BatteryRow, ...]:
-    """Run every row that is neither skipped nor known already, and return all rows with their verdicts. `met` is the
-    error that made the comparison of the values impossible, by `met_in`: a row that meets the same error is skipped.
-    Raises ValueError for a name in `skip` that no row has.
+    """Run every row that is chosen and not known already, and return all rows with their verdicts. `met` is the error
+    that made the comparison of the values impossible, by `met_in`: a row that meets the same error is skipped. Raises
+    ValueError for the name of a row that isn't there.
     """
     planned = [(name, variant, run) for name, family in FAMILIES.items() for variant, run in family(trial)]
-    known = {f"{name} {variant}".rstrip() for name, variant, _ in planned} | FAMILIES.keys()
-    for name in skip:
-        if not any(_is_skipped(row, [name]) for row in known):
-            meant = nearest(name, known)
-            raise ValueError(f"there is no row {name!r} to skip" + (f": did you mean {meant!r}?" if meant else ""))
+    chosen.check({f"{name} {variant}".rstrip() for name, variant, _ in planned} | FAMILIES.keys())
     bar = tqdm(planned, desc=trial.label, unit="row", delay=BAR_AFTER, leave=False, disable=None)
     rows = []
     for name, variant, run in bar:
@@ -118,27 +143,27 @@ def run_rows(
             rows.append(BatteryRow(name, variant, *found))
             continue
         with naming_what_runs(f"row {row}", trial, told):
-            rows.append(_row(name, variant, run, skip, met))
+            rows.append(_row(name, variant, run, chosen, met))
         told(rows[-1])
     return tuple(rows)
 
 
-def _is_skipped(row: str, skip: Sequence[str]) -> bool:
-    """Whether `skip` has the row's name, or the words with which it begins, such as its family's name. For a row of
+def _is_named(row: str, names: Sequence[str]) -> bool:
+    """Whether `names` has the row's name, or the words with which it begins, such as its family's name. For a row of
     another family on a device or in a dtype, the name within that family counts, too.
     """
-    if any(f"{row} ".startswith(f"{name} ") for name in skip):
+    if any(f"{row} ".startswith(f"{name} ") for name in names):
         return True
     if not row.startswith(("cuda ", "dtype ")):
         return False
     words = row.split(" ")
     inner = (" ".join(words[i:]) for i in range(1, len(words)))
     found = next((tail for tail in inner if any(f"{tail} ".startswith(f"{family} ") for family in FAMILIES)), "")
-    return bool(found) and _is_skipped(found, skip)
+    return bool(found) and _is_named(found, names)
 
 
-def _row(family: str, variant: str, run: Run, skip: Sequence[str], met: Collection[str]) -> BatteryRow:
-    if _is_skipped(f"{family} {variant}".rstrip(), skip):
+def _row(family: str, variant: str, run: Run, chosen: Chosen, met: Collection[str]) -> BatteryRow:
+    if chosen.leaves_out(f"{family} {variant}".rstrip()):
         return BatteryRow(family, variant, "skipped", AS_ASKED)
     try:
         with warnings.catch_warnings(), kept_generators():

@@ -159,6 +159,8 @@ def test_a_tolerance_of_ones_own() -> None:
         ({"kinds": ["huge"]}, "there is no kind 'huge'"),
         ({"tolerance": 0.7}, "tolerance must be above 0 and below 0.5"),
         ({"skip": ["grad_outptu"]}, "there is no row 'grad_outptu' to skip: did you mean 'grad_output'?"),
+        ({"only": ["grad_outptu"]}, "there is no row 'grad_outptu' to run alone: did you mean 'grad_output'?"),
+        ({"only": "cost"}, "only must be a list of rows, as ['cost'], not 'cost'"),
     ],
 )
 def test_arguments_that_do_not_fit(options: dict[str, Any], words: str) -> None:
