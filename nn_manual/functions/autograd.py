@@ -13,6 +13,7 @@ from nn_manual.arrays import Array
 from nn_manual.defaults import defines
 from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import descendants, has_buffers
+from nn_manual.layers.with_lengths import LayerWithLengths
 from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.model import Sequential
 from nn_manual.model.memory import bind, new_buffers
@@ -34,11 +35,16 @@ def as_autograd_function(layer: Layer) -> torch.nn.Module:
     numbers if the layer is a Sequential. After module.eval(), the module runs `infer`.
 
     Raises ValueError for a layer that has no memory yet for its parameters, buffers or random numbers: a Sequential
-    gives its layers memory. The module raises RuntimeError if its parameters or buffers were moved to other memory, by
+    gives its layers memory. Raises ValueError for a layer that heeds the lengths of sequences, too: the module gets a
+    tensor alone. The module raises RuntimeError if its parameters or buffers were moved to other memory, by
     `.to(...)` or by load_state_dict with `assign=True`. In evaluation, it raises RuntimeError if a gradient is asked
     for and evaluation differs from training: no such gradient was derived by hand.
     """
     inside = [layer, *(inner for _, inner in descendants(layer))]
+    for inner in inside:
+        if isinstance(inner, LayerWithLengths):
+            name = type(inner).__name__
+            raise ValueError(f"{name} heeds the lengths of sequences, and the module gets a tensor alone")
     has_noise = any(isinstance(inner, LayerWithNoise) for inner in inside)
     with_buffers = has_buffers(layer)
     needs = {"param": num_parameters(layer) > 0, "buffer": with_buffers, "num_steps": has_noise}

@@ -12,7 +12,7 @@ from modules import draw, net
 
 from nn_manual import BatchNorm1d, Dropout, Embedding, Layer, Linear, ReLU, Sequential, Tanh, as_autograd_function
 from nn_manual.arrays import Shape
-from nn_manual.layers import LayerWithNoise
+from nn_manual.layers import LayerWithLengths, LayerWithNoise, PaddedLSTM
 from nn_manual.registry import components, examples
 
 
@@ -22,8 +22,8 @@ from nn_manual.registry import components, examples
         *(
             (layer, shape)
             for layer, shape in examples(components(Layer))
-            # Some draw anew at each call, one takes indices, which gradcheck can't move.
-            if not (isinstance(layer, LayerWithNoise | Embedding))
+            # Some draw anew at each call or heed lengths, one takes indices, which gradcheck can't move.
+            if not (isinstance(layer, LayerWithNoise | LayerWithLengths | Embedding))
         ),
         (net(), (5, 3)),
     ],
@@ -34,6 +34,11 @@ def test_gradcheck_passes(layer: Layer, shape: Shape) -> None:
     inputs = (draw(*shape), *module.parameters())
     # gradcheck moves the parameters in the memory that they share with the layer
     assert torch.autograd.gradcheck(lambda input, *_: module(input), inputs)
+
+
+def test_a_layer_that_heeds_lengths_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^PaddedLSTM heeds the lengths of sequences, and"):
+        as_autograd_function(Sequential(PaddedLSTM(2, 3), Linear(3, 1)))
 
 
 def test_gradients_are_torchs_and_accumulate() -> None:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
+from nn_manual.check.catalogue.inputs import with_lengths
 from nn_manual.check.input_kinds import draw
 from nn_manual.defaults import defines
 from nn_manual.layers import Layer
@@ -97,7 +98,8 @@ def run_layer(layer: Layer, input_shape: Shape, dtype: str, *, looking: bool) ->
         param, grad, grad_output = map(opaque, (param, grad, grad_output))
         input = opaque(input) if input.dtype.kind == "f" else input  # indices are looked up, and nothing else
         model.bind(param, grad)
-    model.forward(draw("random", input_shape, dtype, generator, layer.domain))  # which binds the noise
+    drawn = draw("random", input_shape, dtype, generator, layer.domain)
+    model.forward(with_lengths(model, drawn, generator))  # which binds the noise
     for name, array in vars(getattr(layer, "noise", SimpleNamespace())).items():
         setattr(layer.noise, name, array if looking else opaque(array))
     output, saved = layer.forward(input)
