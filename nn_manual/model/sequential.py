@@ -205,9 +205,10 @@ class Sequential(Composite):
 
     def _array_of(self, input: Array | Padded) -> Array:
         """The array of an input, whose lengths go to the layers that heed them."""
-        if isinstance(input, Padded) or self.lengths_heeded_by:
-            return unpadded(input) if self._lengths is None else self._lengths.array_of(input)
-        return input
+        lengths = self._lengths
+        if not isinstance(input, Padded) and (lengths is None or not lengths.heeded_by):
+            return input
+        return unpadded(input) if lengths is None else lengths.array_of(input)
 
     def kept_for_buffers(self, saved: list[Any]) -> list[Any]:
         """What `update_buffers` needs of `saved`, with None in the place of all else, which can then be freed."""

@@ -108,18 +108,18 @@ class Optimizer(ABC):
 
     @property
     def scheduled(self) -> Scheduled:
-        """What a schedule may move: `lr`, and the setting `momentum` or else the first of `betas`."""
+        """What a schedule may move: `lr`, and the first of `betas`, or else the setting `momentum`."""
         own = vars(self)
-        betas = own.get("betas", (None,))
-        return Scheduled(own["lr"], own.get("momentum", betas[0]))
+        betas = own.get("betas")
+        return Scheduled(own["lr"], own.get("momentum") if betas is None else betas[0])
 
     @scheduled.setter
     def scheduled(self, values: Scheduled) -> None:
         self.lr, own = values.lr, vars(self)
-        if "momentum" in own:
-            own["momentum"] = values.momentum
-        elif "betas" in own:
+        if "betas" in own:
             own["betas"] = (values.momentum, *own["betas"][1:])
+        elif "momentum" in own:
+            own["momentum"] = values.momentum
 
     @abstractmethod
     def check_settings(self) -> None:
@@ -161,11 +161,11 @@ class Optimizer(ABC):
             coefficients = part.rounded_coefficients(self.num_steps + 1)
             for block, own, shape in part.blocks:
                 vectors = {name: vector[own] for name, vector in self.vectors.items()}
-                arrays = param[block], grad[block]
-                if shape is not None:
-                    vectors = {name: vector.reshape(shape) for name, vector in vectors.items()}
-                    arrays = arrays[0].reshape(shape), arrays[1].reshape(shape)
-                part.member.move(*arrays, vectors, coefficients)
+                if shape is None:
+                    part.member.move(param[block], grad[block], vectors, coefficients)
+                    continue
+                matrices = {name: vector.reshape(shape) for name, vector in vectors.items()}
+                part.member.move(param[block].reshape(shape), grad[block].reshape(shape), matrices, coefficients)
         self.num_steps += 1
 
     def state(self) -> dict[str, Array]:

@@ -13,10 +13,10 @@ def settings_that_stay(optimizer: Optimizer, scheduler: Scheduler | None) -> dic
     """The settings that the schedule doesn't move, by name; the lr may change anyway."""
     settings = {name: getattr(optimizer, name) for name in optimizer.setting_names() if name != "lr"}
     if scheduler is not None and scheduler.moves_momentum:
-        if "momentum" in settings:
-            del settings["momentum"]
-        elif "betas" in settings:
+        if "betas" in settings:
             settings["betas"] = settings["betas"][1:]
+        else:
+            settings.pop("momentum", None)
     return settings
 
 

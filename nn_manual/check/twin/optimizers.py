@@ -156,10 +156,10 @@ class _TorchClass:
         """Move these, with these lrs and momenta."""
         for group, (lr, momentum) in zip(self._optimizer.param_groups, scheduled, strict=True):
             group["lr"] = lr
-            if momentum is not None and "momentum" in group:
-                group["momentum"] = momentum
-            elif momentum is not None:
+            if momentum is not None and "betas" in group:
                 group["betas"] = (momentum, *group["betas"][1:])
+            elif momentum is not None:
+                group["momentum"] = momentum
         state = self._optimizer.state
         state.clear()
         for run in runs:
