@@ -52,12 +52,12 @@ class PaddedLSTM(LSTM, LayerWithLengths):
         """The output. What is saved is the mask, and what LSTM saves."""
         self.output_shape(input.shape)
         mask = self.mask(input)
-        output, saved = super().forward(np.where(mask, input, np.zeros_like(input)))
+        output, saved = LSTM.forward(self, np.where(mask, input, np.zeros_like(input)))
         return np.where(mask, output, np.zeros_like(output)), (mask, saved)
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
         """Write the gradients of the parameters, return grad_input."""
         mask, of_lstm = saved
         self.check_gradient(grad_output, (*mask.shape[:2], self.hidden_size))
-        grad_input = super().backward(of_lstm, np.where(mask, grad_output, np.zeros_like(grad_output)))
+        grad_input = LSTM.backward(self, of_lstm, np.where(mask, grad_output, np.zeros_like(grad_output)))
         return np.where(mask, grad_input, np.zeros_like(grad_input))

@@ -14,6 +14,7 @@ from benchmarks.mutation.handwritten import handwritten
 from benchmarks.mutation.mutants import Mutant, Returns, mutants
 from nn_manual.arrays import BLOCK_SIZE, Array, Shape
 from nn_manual.check.catalogue.cases import CaseResult, layer_cases, loss_cases, optimizer_cases, scheduler_cases
+from nn_manual.check.catalogue.inputs import with_lengths
 from nn_manual.check.input_kinds import KINDS, draw
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.whole_step.checker import GradientChecker
@@ -234,10 +235,12 @@ def net_cases(
 
 def batch(
     net: Sequential, loss: Loss, input_shape: Shape, kind: str, generator: np.random.Generator
-) -> tuple[Array, Array]:
-    """An input of this kind, and a target, numbers or labels as the loss takes them."""
+) -> tuple[Any, Array]:
+    """An input of this kind, with lengths if a layer heeds some, and a target, numbers or labels as the loss takes
+    them.
+    """
     dtype, output_shape = net.dtype.name, net.output_shape(input_shape)
-    input = draw(kind, input_shape, dtype, generator, net.domain)
+    input = with_lengths(net, draw(kind, input_shape, dtype, generator, net.domain), generator)
     if defines(loss, "backward_target"):
         return input, draw("random", output_shape, dtype, generator)
     return input, generator.integers(0, output_shape[-1], output_shape[0])
