@@ -86,7 +86,7 @@ class OneCycleLR(Scheduler):
             cls(max_lr=0.5, total_steps=37, anneal_strategy="linear", base_momentum=0.6, max_momentum=0.9),
             cls(max_lr=0.2, total_steps=50, pct_start=0.33, three_phase=True, div_factor=10.0, final_div_factor=50.0),
             cls(max_lr=0.2, total_steps=41, pct_start=0.4, three_phase=True, anneal_strategy="linear"),
-            cls(max_lr=0.1, total_steps=30, cycle_momentum=False),
+            cls(max_lr=0.1, total_steps=30, cycle_momentum=False, div_factor=2.0, final_div_factor=0.5),
             cls(max_lr=0.1, total_steps=9, pct_start=0.05),
         ]
 
@@ -95,10 +95,8 @@ class OneCycleLR(Scheduler):
         phase, done = self._at(count)
         return self._between(*phase.lr, done)
 
-    def momentum(self, initial_momentum: float, count: int) -> float:
-        """The momentum after `count` epochs or steps. Raises ValueError for a count above total_steps."""
-        if not self.cycle_momentum:
-            return initial_momentum
+    def momentum(self, initial_momentum: float, count: int) -> float:  # noqa: ARG002 - the contract's signature
+        """The momentum after `count` epochs or steps, where it is moved. Raises ValueError as `lr` does."""
         phase, done = self._at(count)
         return self._between(*phase.momentum, done)
 

@@ -22,7 +22,7 @@ from nn_manual import layers
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.cases import CaseResult
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.layers import Layer, LayerWithBuffers, LayerWithNoise, Linear, ReLU, Tanh
+from nn_manual.layers import Layer, LayerWithBuffers, LayerWithLengths, LayerWithNoise, Linear, ReLU, Tanh
 from nn_manual.layers.base import LayerDefaults
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
 from nn_manual.losses.base import LossDefaults
@@ -30,7 +30,10 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.registry import components
 
-CONTRACTS = {Layer, LayerDefaults, LayerWithBuffers, LayerWithNoise, Loss, LossDefaults, Optimizer, Scheduler}
+CONTRACTS = {
+    *(Layer, LayerDefaults, LayerWithBuffers, LayerWithLengths, LayerWithNoise),
+    *(Loss, LossDefaults, Optimizer, Scheduler),
+}
 
 SUBJECTS = {subject.owner: subject for subject in subjects()}
 

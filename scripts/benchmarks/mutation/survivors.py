@@ -47,6 +47,10 @@ CONSTANT = "it is the same number in each step"
 WHOLE = "which of two whole numbers is the larger doesn't change if 1e-8, or a thousandth of 1, is added to one of them"
 FEW = "which of two whole numbers below 1,000 is the larger doesn't change if one of them grows by a thousandth of itself"
 COSINE = "cos(-x) = cos(x)"
+MEET = (
+    "where two phases meet, both give the same value, and no other count of the examples, which are below 100, lies within "
+    "a thousandth of the end of a phase"
+)
 EACH_ROW = "a product with a matrix multiplies each row, whichever dimensions the rows are in"
 SWAPPED = "a product of two numbers stays the same when the two are swapped"
 RAVELED = "all but one of its dimensions are 1: its numbers have the same order, whatever the order of the dimensions"
@@ -351,6 +355,16 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "progress = min(count, self.total_iters) / max(1, self.total_iters)",
         "progress = min(count, self.total_iters) / max(self.total_iters, 1)",
     ): COMMUTES,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count >= phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count * 1.001 > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count > phases[0].end * 1.001 and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count > phases[0].end and len(phases) > 1 * 1.001:\n    begin = phases.pop(0).end'): WHOLE,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count + 1e-08 > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count > phases[0].end + 1e-08 and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count > phases[0].end and len(phases) > 1 + 1e-08:\n    begin = phases.pop(0).end'): WHOLE,
+    ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(-math.pi * done)) / 2'): COSINE,
+    ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(math.pi * -done)) / 2'): COSINE,
+    ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(-(math.pi * done))) / 2'): COSINE,
     (
         "CosineAnnealingLR.lr",
         "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2",
