@@ -27,6 +27,7 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import Array, Shape
+from nn_manual.check.catalogue.cases import layer_cases
 from nn_manual.config import load_config
 from nn_manual.data import Examples
 from nn_manual.errors import ConfigError
@@ -258,3 +259,10 @@ class TestRuns:
     def test_what_does_not_fit(self, config_path: Path, override: str, message: str) -> None:
         with pytest.raises(ConfigError, match=message):
             load(load_config(config_path, [override]))
+
+
+def test_what_is_rounding_is_seen_to_be() -> None:
+    """The step is made again in float64, with its lengths: among these cases some are beyond the tolerance."""
+    ended = list(layer_cases(PaddedLSTM(3, 3, bias=False), (3, 3, 3), "float32", 0))
+    assert len(ended) > 40
+    assert [case for case in ended if case.failure is not None] == []

@@ -57,7 +57,7 @@ class Again:
         for grad in (model.grad_arena, *model.ties.use_grads.values()):
             grad.fill(np.nan)  # what backward forgets to write, or adds to, shows here, too
         with recording as recorded:
-            run_step(model, self.loss, input, target, input_grad=self.input_grad)
+            run_step(model, self.loss, step.recorded.with_lengths(input), target, input_grad=self.input_grad)
         if input.shape not in self._plans:
             self._plans[input.shape] = Plan(model, recorded, input_grad=self.input_grad)
         return prove(twin, recorded, self._plans[input.shape])

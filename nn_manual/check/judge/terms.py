@@ -25,7 +25,7 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
 from nn_manual.check.judge.claim import Values
-from nn_manual.check.judge.in_float64 import in_float64
+from nn_manual.check.judge.in_float64 import double_of, in_float64
 from nn_manual.check.judge.moved import Moved, effects_of
 from nn_manual.check.judge.moved_arrays import moved_array
 from nn_manual.check.judge.rounding import distance, eps_of
@@ -131,7 +131,7 @@ def _take_noise(layer: Layer, other: Layer) -> None:
     """Give a copy of a layer, and its children, the random numbers of the layer itself, in float64."""
     for own, its in zip([layer, *_inner(layer)], [other, *_inner(other)], strict=True):
         if hasattr(its, "noise"):
-            own.noise = SimpleNamespace(**{name: a.astype(np.float64) for name, a in vars(its.noise).items()})
+            own.noise = SimpleNamespace(**{name: double_of(array) for name, array in vars(its.noise).items()})
 
 
 def _inner(layer: Layer) -> list[Layer]:

@@ -141,7 +141,7 @@ def _drawn_step(
         parameter[...] = generator.standard_normal(parameter.shape) / math.sqrt((1, *parameter.shape)[-1])
     with Recording(double, loss) as again:
         input, target = _of_scale_1(double_of(recorded.first.input)), double_of(recorded.loss.target)
-        run_step(double, loss, input, target, input_grad=input_grad)
+        run_step(double, loss, recorded.with_lengths(input), target, input_grad=input_grad)
     twin = Twin(double, loss)
     twin.anchor(double.param_arena)
     grad_outputs = {

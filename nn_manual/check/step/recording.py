@@ -67,9 +67,12 @@ class Recording:
     @property
     def input(self) -> Array | Padded | None:
         """The input of the model, with the lengths that a layer has heeded; None before it has run."""
+        return None if self.first.input is None else self.with_lengths(self.first.input)
+
+    def with_lengths(self, array: Array) -> Array | Padded:
+        """An array in the place of the input, with the lengths that a layer has heeded."""
         lengths = next((calls.noise[LENGTHS] for calls in self.layers if LENGTHS in calls.noise), None)
-        array = self.first.input
-        return array if array is None or lengths is None else Padded(array, lengths)
+        return array if lengths is None else Padded(array, lengths)
 
     def __enter__(self) -> Recording:
         for calls in self.layers:
