@@ -20,6 +20,7 @@ from nn_manual.optim import (
     SequentialLR,
     StepLR,
 )
+from nn_manual.optim.scheduler_base import Scheduled
 
 SCHEDULERS: list[Scheduler] = [
     ConstantLR(),
@@ -157,6 +158,21 @@ def test_what_torch_takes_at_the_edges(scheduler_class: Any) -> None:
                 within = pytest.approx(lrs[group], rel=1e-12, abs=1e-12 * max(initial_lr, eta_min))
                 assert ours.lr(initial_lr, epoch) == within, (options, initial_lr, epoch)
     assert num_taken >= 20
+
+
+def test_one_after_the_other_moves_a_momentum() -> None:
+    """Of a schedule of one's own: each with its own count."""
+
+    class Halving(StepLR):
+        moves_momentum = True
+
+        def momentum(self, initial_momentum: float, count: int) -> float:
+            return initial_momentum * 0.5**count
+
+    both = SequentialLR([StepLR(2), Halving(1)], [3])
+    assert both.moves_momentum
+    assert [both.scheduled(Scheduled(0.1, 0.8), count).momentum for count in range(6)] == [0.8, 0.8, 0.8, 0.8, 0.4, 0.2]
+    assert not SequentialLR([StepLR(2)], []).moves_momentum
 
 
 def test_defaults_are_torchs() -> None:

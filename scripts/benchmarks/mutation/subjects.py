@@ -142,7 +142,8 @@ def _optimizer(owner: type[Optimizer]) -> Subject:
 def _scheduler(owner: type[Scheduler]) -> Subject:
     lr, momentum, both = frozenset({"lr"}), frozenset({"momentum"}), frozenset({"lr", "momentum"})
     methods: dict[str, tuple[Returns, frozenset[str]]] = {"lr": ((lr,), lr), "observe": ((), lr)}
-    methods |= {"momentum": ((momentum,), momentum)}
+    if any(scheduler.moves_momentum for scheduler in owner.examples()):
+        methods |= {"momentum": ((momentum,), momentum)}
     methods |= dict.fromkeys(("_phases", "_at", "_between"), ((both,), both))
     return Subject(owner, {name: methods[name] for name in methods if name in vars(owner)}, _scheduler_trials)
 

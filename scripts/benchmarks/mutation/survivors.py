@@ -365,6 +365,9 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(-math.pi * done)) / 2'): COSINE,
     ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(math.pi * -done)) / 2'): COSINE,
     ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(-(math.pi * done))) / 2'): COSINE,
+    ('Muon.move', "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram @ gram)", "polynomial = previous(self, coefficients['b']) * gram + coefficients['c'] * (gram @ gram)"): CONSTANT,
+    ('Muon.move', "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram @ gram)", "polynomial = coefficients['b'] * gram + previous(self, coefficients['c']) * (gram @ gram)"): CONSTANT,
+    ('Muon.move', "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogonal", "orthogonal = previous(self, coefficients['a']) * orthogonal + polynomial @ orthogonal"): CONSTANT,
     (
         "CosineAnnealingLR.lr",
         "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2",
