@@ -81,11 +81,11 @@ class Plans:
             print(one_line(f"note: {line}"), file=sys.stderr)
 
 
-def may_compile(model: Sequential) -> bool:
+def may_compile(model: Sequential, *, is_silent: bool) -> bool:
     """Whether the steps of a model can be compiled, as far as its layers say. A note says why not: lengths of sequences
     are another input, which a plan doesn't take.
     """
-    if model.lengths_heeded_by:
+    if model.lengths_heeded_by and not is_silent:
         print(f"note: this model isn't compiled: {model.lengths_heeded_by} heeds lengths", file=sys.stderr)
     return not model.lengths_heeded_by
 

@@ -14,9 +14,10 @@ LENGTHS = "lengths"
 class LayerWithLengths(Layer):
     """A layer over sequences of different lengths, (batch, time, ...).
 
-    `self.noise.lengths`, (batch,), holds the length of each sequence in forward, backward and `infer`: it stands where
-    other layers have a step's random numbers, since it is new with each batch, too. The model takes it from an input
-    that is Padded. The layer's `reference`, and `infer_reference`, get it by the name `lengths`.
+    `self.noise.lengths`, (batch,), holds the length of each sequence in forward and `infer`: it stands where other
+    layers have a step's random numbers, since it is new with each batch, too. `backward` has what forward has saved.
+    The model takes the lengths from an input that is Padded. The layer's `reference`, and `infer_reference`, get them
+    by the name `lengths`.
     """
 
     def mask(self, input: Array) -> Array:

@@ -29,5 +29,5 @@ class Lengths:
         for layer in self._layers:
             own = vars(layer.noise) if hasattr(layer, "noise") else {}
             # A new namespace: what an earlier step has kept stays as it is.
-            layer.noise = SimpleNamespace(**(own | {LENGTHS: input.lengths}))
+            layer.noise = SimpleNamespace(**(own | {LENGTHS: input.lengths.copy()}))
         return input.array

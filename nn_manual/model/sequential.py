@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nn_manual.arrays import DTYPES, Array, Padded, Shape, carve, flat, size_of, unpadded
+from nn_manual.arrays import DTYPES, Array, Padded, Shape, carve, flat, size_of
 from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import (
     Composite,
@@ -208,7 +208,7 @@ class Sequential(Composite):
         lengths = self._lengths
         if not isinstance(input, Padded) and (lengths is None or not lengths.heeded_by):
             return input
-        return unpadded(input) if lengths is None else lengths.array_of(input)
+        return (lengths or Lengths(self)).array_of(input)  # one within another gets an array, unless it runs by itself
 
     def kept_for_buffers(self, saved: list[Any]) -> list[Any]:
         """What `update_buffers` needs of `saved`, with None in the place of all else, which can then be freed."""

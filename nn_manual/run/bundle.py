@@ -25,6 +25,7 @@ from nn_manual.config import RunConfig, dump_config
 from nn_manual.config.config_file import dump_yaml
 from nn_manual.config.yaml_tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
+from nn_manual.layers.with_lengths import LENGTHS
 from nn_manual.messages import one_line
 from nn_manual.run.environment import versions
 from nn_manual.run_directory.files import check_exists, read_file, write_atomically
@@ -41,7 +42,7 @@ CONFIG_FILE, BUNDLE_FILE, TENSORS_FILE = "config.yaml", "bundle.yaml", "tensors.
 
 #: The tensors: INPUT, TARGET, LENGTHS where the sequences have some, and by the names of parameters and layers those
 #: that begin with the others.
-INPUT, TARGET, LENGTHS, PARAMETER, GRAD_OUTPUT = "input", "target", "lengths", "parameter", "grad_output "
+INPUT, TARGET, PARAMETER, GRAD_OUTPUT = "input", "target", "parameter", "grad_output "
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.errors import GradientMismatch, NotFiniteError, is_from_outside
 from nn_manual.losses import Loss
+from nn_manual.optim.scheduling import move_scheduled
 from nn_manual.step.slices.sliced_batch import SlicedBatch
 from nn_manual.step.train_step import TrainStep
 from nn_manual.step.watch import Watch
@@ -171,8 +172,7 @@ class Steps:
     def set_scheduled(self, count: int) -> None:
         """Set what a schedule moves, of the optimizer and its groups, after `count` epochs or steps."""
         if self.settings.lr_scheduler is not None:
-            for member, initial in zip(self.optimizer.members, self._initial, strict=True):
-                member.scheduled = self.settings.lr_scheduler.scheduled(initial, count)
+            move_scheduled(self.optimizer, self._initial, self.settings.lr_scheduler, count)
 
     def set_and_compare_scheduled(self, count: int) -> None:
         """The same, and compare them with torch's where steps are checked. Raises GradientMismatch."""

@@ -109,7 +109,7 @@ class Trainer:
         self.stop_every = 0
         #: What makes the steps, one by one.
         self.steps = steps = Steps(self)
-        compiled = self.compiled and may_compile(self.model)
+        compiled = self.compiled and may_compile(self.model, is_silent=self.slicing.group.rank > 0)
         self._compiled = CompiledSteps(self, steps) if compiled and self.slicing.is_plain else None
         self._compiled_slices: CompiledSlices | None = None
         if compiled and not self.slicing.is_plain:

@@ -20,6 +20,7 @@ from nn_manual.arrays import Array, Padded, placeholder
 from nn_manual.config import RunConfig, load_config, reported
 from nn_manual.data import Examples
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
+from nn_manual.layers.with_lengths import LENGTHS
 from nn_manual.messages import counted, one_line
 from nn_manual.optim import Optimizer
 from nn_manual.optim.scheduler_base import Scheduled
@@ -28,7 +29,6 @@ from nn_manual.run.bundle import (
     CONFIG_FILE,
     GRAD_OUTPUT,
     INPUT,
-    LENGTHS,
     PARAMETER,
     TARGET,
     TENSORS_FILE,
@@ -211,8 +211,9 @@ def _set_scheduled(optimizer: Optimizer, bundle: Bundle, directory: Path) -> Non
     """
     members = optimizer.members
     momenta: Sequence[float | None] = bundle.momenta or [member.scheduled.momentum for member in members]
-    for given in (counted(len(bundle.lrs), "lr"), counted(len(momenta), "momentum", "momenta")):
-        if not given.startswith(f"{len(members):,} "):
+    for count, nouns in ((len(bundle.lrs), ("lr", "lrs")), (len(momenta), ("momentum", "momenta"))):
+        if count != len(members):
+            given = counted(count, *nouns)
             raise DataError(f"{directory / BUNDLE_FILE}: has {given}, {CONFIG_FILE} asks for {len(members)}")
     for member, lr, momentum in zip(members, bundle.lrs, momenta, strict=True):
         member.scheduled = Scheduled(lr, momentum)

@@ -64,7 +64,7 @@ def test_a_schedule_that_outlasts_the_run_is_noted(
     [
         (["lr_scheduler.OneCycleLR.total_steps=2"], "OneCycleLR has no lr after 2 epochs, and the run has 4"),
         (["lr_step=step"], "OneCycleLR has no lr after 4 steps, and the run has 12"),
-        (["optimizer.SGD.momentum=0"], r"OneCycleLR moves the momentum: that of SGD must be above 0, not 0\.0"),
+        (["optimizer.SGD.momentum=0"], r"OneCycleLR moves the momentum of SGD: it must be above 0 at first, not 0\.0"),
     ],
 )
 def test_a_schedule_that_can_t_move_this_run(config_path: Path, settings: list[str], message: str) -> None:

@@ -112,16 +112,16 @@ class LastTime(LayerWithLengths):
         return input_shape[0], input_shape[2]
 
     def forward(self, input: Array) -> tuple[Array, Any]:
-        rows = np.arange(len(input))
-        return input[rows, self.noise.lengths - 1], (input.shape, rows)
+        last = np.arange(len(input)), self.noise.lengths - 1
+        return input[last], (input.shape, last)
 
     def infer(self, input: Array) -> Array:
         return self.forward(input)[0]
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
-        shape, rows = saved
+        shape, last = saved
         grad_input = np.zeros(shape, grad_output.dtype)
-        grad_input[rows, self.noise.lengths - 1] = grad_output
+        grad_input[last] = grad_output
         return grad_input
 
     def reference(self, input: Any, lengths: Any) -> Any:
@@ -138,8 +138,16 @@ class OffByOne(LastTime):
     """Sequences of two times or more end a time too early."""
 
     def forward(self, input: Array) -> tuple[Array, Any]:
-        rows = np.arange(len(input))
-        return input[rows, np.maximum(self.noise.lengths - 2, 0)], (input.shape, rows)
+        last = np.arange(len(input)), np.maximum(self.noise.lengths - 2, 0)
+        return input[last], (input.shape, last)
+
+
+class Looking(LastTime):
+    """Its backward asks for the lengths of the last forward, whichever that was."""
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        shape, (rows, _) = saved
+        return super().backward((shape, (rows, self.noise.lengths - 1)), grad_output)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -152,6 +160,43 @@ def test_a_layer_of_ones_own(dtype: str) -> None:
     for epoch in range(2):
         list(trainer.epoch(data, 10, seed=0, epoch=epoch))
     trainer.evaluate(data)
+
+
+def test_lengths_travel_in_what_is_saved() -> None:
+    """Another forward may run before the backward."""
+    model = Sequential(PaddedLSTM(3, 4), LastTime(), Linear(4, 2), seed=1, dtype="float64")
+    data, other = examples().input, Padded(examples().input.array, np.full(NUM_EXAMPLES, 2))
+    ends = []
+    for between in (None, other):
+        output, saved = model.forward(data)
+        if between is not None:
+            model(between)
+        model.backward(saved, np.ones_like(output))
+        ends.append(model.grad_arena.copy())
+    np.testing.assert_array_equal(ends[1], ends[0])
+    model = Sequential(PaddedLSTM(3, 4), Looking(), Linear(4, 2), seed=1, dtype="float64")
+    report = check_gradients(model, MSELoss(), data, np.zeros((NUM_EXAMPLES, 2)))
+    assert "1 (Looking): backward uses what another forward left behind" in " ".join(str(report).split())
+
+
+def test_a_sequential_inside_another_takes_lengths_by_itself() -> None:
+    inner = Sequential(PaddedLSTM(3, 4))
+    outer = Sequential(inner, Flatten(), Linear(4 * TIME, 2), seed=1, dtype="float64")
+    alone = Sequential(PaddedLSTM(3, 4), dtype="float64")
+    alone.param_arena[...] = inner.param_arena
+    data = examples().input
+    other = Padded(data.array, np.full(NUM_EXAMPLES, 2))
+    outer(data)
+    np.testing.assert_array_equal(inner(other), alone(other))
+
+
+def test_the_lengths_of_the_caller_stay_as_they_are() -> None:
+    model = Sequential(PaddedLSTM(3, 4), seed=1, dtype="float64")
+    data = examples().input
+    before = data.lengths.copy()
+    model(data)
+    model.layers[0].noise.lengths[:] = 1
+    np.testing.assert_array_equal(data.lengths, before)
 
 
 def test_a_wrong_one_is_found() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import Array
 from nn_manual.data import Examples
-from nn_manual.optim import Optimizer
+from nn_manual.optim import Optimizer, StepLR
 from nn_manual.optim.scheduler_base import Scheduled
 from nn_manual.step.slices.cut import Slicing
 
@@ -118,8 +120,8 @@ def test_a_wrong_momentum_is_found() -> None:
 def test_a_schedule_needs_a_momentum() -> None:
     """One of the optimizer's, and of each of its groups."""
     model, loss, schedule = net(), CrossEntropyLoss(), OneCycleLR(0.1, 10, pct_start=0.35)
-    message = r"^OneCycleLR moves the momentum: that of SGD must be above 0, not 0\.0$"
-    for groups in ([], [{"parameters": "*.bias", "momentum": 0.0}]):
+    for groups, where in (([], ""), ([{"parameters": "*.bias", "momentum": 0.0}], r" of groups\.0")):
+        message = rf"^OneCycleLR moves the momentum{where} of SGD: it must be above 0 at first, not 0\.0$"
         with pytest.raises(ValueError, match=message):
             Trainer(model, loss, SGD(model, momentum=0.9 if groups else 0.0, groups=groups), lr_scheduler=schedule)
     Trainer(model, loss, SGD(model), lr_scheduler=OneCycleLR(0.1, 10, pct_start=0.35, cycle_momentum=False))
@@ -135,3 +137,51 @@ def test_only_the_schedule_moves_the_momentum_of_a_checked_training() -> None:
         optimizer.betas = betas
         with pytest.raises(ValueError, match=r"^Adam\.betas was \(.*\) and is \(.*\)\. In a checked training the lr"):
             trainer.train_step(EXAMPLES.input, EXAMPLES.target)
+
+
+@dataclass(frozen=True)
+class Falling(StepLR):
+    """A momentum that falls by as much each step."""
+
+    first: float = 0.5
+    fall: float = 0.25
+
+    moves_momentum = True
+
+    def momentum(self, initial_momentum: float, count: int) -> float:  # noqa: ARG002 - the contract's
+        return self.first - self.fall * count
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("make", "schedule", "words"),
+    [
+        (lambda model: SGD(model, momentum=0.5), Falling(9), r"SGD to 0\.0: it must stay above 0"),
+        (lambda model: SGD(model, momentum=0.5), Falling(9, fall=0.3), r"SGD to -0\.\d+: momentum must be at least"),
+        (Adam, Falling(9, first=0.6, fall=-0.2), r"Adam to 1\.0: betas must be at least 0 and below 1"),
+        (Adam, Falling(9, first=float("nan")), "Adam to nan: betas must be at least 0 and below 1"),
+    ],
+)
+def test_a_momentum_that_the_optimizer_does_not_take(
+    make: Callable[[Sequential], Optimizer], schedule: Falling, words: str, compiled: bool
+) -> None:
+    """With a momentum of 0 SGD has other lines, which a compiled step wouldn't have: it is refused when it comes up."""
+    model = net()
+    settings: dict[str, Any] = {"lr_step": "step", "check_every": 0, "compiled": compiled}
+    trainer = Trainer(model, CrossEntropyLoss(), make(model), lr_scheduler=schedule, **settings)
+    with pytest.raises(ValueError, match=f"^Falling moves the momentum of {words}"):
+        list(trainer.epoch(EXAMPLES, BATCH_SIZE // 2, seed=0, epoch=0))
+
+
+def test_adam_s_momentum_may_be_0() -> None:
+    """Its formula stays the same."""
+    ends = []
+    for compiled in (False, True):
+        model = net()
+        trainer = Trainer(
+            model, CrossEntropyLoss(), Adam(model), lr_scheduler=Falling(9), lr_step="step", check_every=0,
+            compiled=compiled,
+        )  # fmt: skip
+        list(trainer.epoch(EXAMPLES, BATCH_SIZE, seed=0, epoch=0))
+        ends.append(model.param_arena)
+    np.testing.assert_allclose(ends[1], ends[0], rtol=1e-9)

@@ -23,6 +23,7 @@ from nn_manual.losses import Loss, MSELoss
 from nn_manual.messages import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, Optimizer, Scheduler
+from nn_manual.optim.scheduling import move_scheduled
 
 
 class CaseResult(NamedTuple):
@@ -139,8 +140,7 @@ def scheduler_cases(scheduler: Scheduler) -> Iterator[CaseResult]:
     update = UpdateChecker(optimizer, optimizer.model.param_arena.copy(), scheduler)
     num_epochs = int(min(2 * scheduler.duration + 100, scheduler.last_count + 1))
     for epoch in range(num_epochs):
-        for member, at_first in zip(optimizer.members, initial, strict=True):
-            member.scheduled = scheduler.scheduled(at_first, epoch)
+        move_scheduled(optimizer, initial, scheduler, epoch)
         try:
             update.compare_schedule(epoch)
         except GradientMismatch as mismatch:

@@ -73,12 +73,18 @@ class LayerCopy:
             raise CannotCompare(text + place_of_error(self.layer, error)) from error
 
     @contextmanager
-    def noise_of_nobody(self) -> Iterator[None]:
-        """The context in which `noise` holds NaN, but for lengths: another forward has drawn it, whichever that was."""
+    def noise_of_nobody(self, *, but_lengths: bool = False) -> Iterator[None]:
+        """The context in which `noise` holds NaN, and lengths are all 1: it is that of another forward, whichever that
+        was. Only evaluation has its own lengths.
+        """
         layers = [self.layer, *(inner for _, inner in descendants(self.layer))]
         own = [(inner, inner.noise) for inner in layers if hasattr(inner, "noise")]
         for inner, noise in own:
-            nothing = {name: np.full_like(array, np.nan) for name, array in vars(noise).items() if name != LENGTHS}
+            nothing = {
+                name: np.ones_like(array) if name == LENGTHS else np.full_like(array, np.nan)
+                for name, array in vars(noise).items()
+                if not (but_lengths and name == LENGTHS)
+            }
             inner.noise = SimpleNamespace(**vars(noise) | nothing)
         try:
             yield

@@ -76,7 +76,8 @@ class Past:
             is_wrong = True
             if isinstance(error, GradientMismatch):
                 input = self.checker.recorded.input
-                error.batch = None if input is None else input.copy(), ring.row("target", i).copy()
+                assert input is not None  # the step is restored
+                error.batch = input.copy(), ring.row("target", i).copy()
             raise
         finally:
             if not is_wrong:

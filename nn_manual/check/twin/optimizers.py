@@ -62,8 +62,8 @@ class OptimizerTwin:
     """The reference of an optimizer with the same settings and groups, for up to `num_steps` steps at once that don't
     depend on each other: its own `reference`, if it has one, or else torch.optim's class of its name.
 
-    Without groups one tensor of torch's does for all parameters of a step, if the optimizer is elementwise. `param` and
-    `vectors` are numpy arrays over torch's memory, (num_steps, parameters), the latter by torch's names. Raises
+    Without groups one tensor of torch's does for all parameters of a step, if torch's class steps elementwise. `param`
+    and `vectors` are numpy arrays over torch's memory, (num_steps, parameters), the latter by torch's names. Raises
     TypeError where torch has none.
     """
 
@@ -205,12 +205,13 @@ def _places(optimizer: Optimizer) -> Iterator[_Place]:
     """
     shapes = optimizer.model.parameter_shapes()
     ends = list(accumulate((size_of(shape) for shape in shapes.values()), initial=0))
-    if optimizer.is_elementwise and not optimizer.groups:
+    is_one = optimizer.is_elementwise and not defines(optimizer, "reference")  # a reference is of one parameter
+    if is_one and not optimizer.groups:
         yield _Place(slice(0, ends[-1]), 0, (ends[-1],))
         return
     for (name, shape), start, stop in zip(shapes.items(), ends, ends[1:], strict=False):
         matching = [i for i, group in enumerate(optimizer.groups, 1) if fnmatchcase(name, group["parameters"])]
-        own_shape = (stop - start,) if optimizer.is_elementwise else shape
+        own_shape = (stop - start,) if is_one else shape
         yield _Place(slice(start, stop), min(matching, default=0), own_shape)
 
 

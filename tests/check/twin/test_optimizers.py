@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,22 @@ def test_a_schedule_may_move_the_momentum() -> None:
     vectors = {"exp_avg": zeros, "exp_avg_sq": zeros}
     twin.step(param, vectors, grad, scheduled=[[Scheduled(1.0, 0.25)]], num_steps=[1])
     np.testing.assert_allclose(twin.vectors["exp_avg"], [[0.75] * 3], rtol=1e-15)
+
+
+def test_an_own_reference_gets_one_parameter_at_a_time() -> None:
+    """In its shape, whatever the class says of itself: else a norm of all of them would agree with our own mistake."""
+    seen = []
+
+    class Named(SGD):
+        def reference(self, param: Any, grad: Any, vectors: Any, step: int) -> Any:  # noqa: ARG002 - the contract's
+            seen.append(tuple(param.shape))
+            return param - grad, {}
+
+    model = Sequential(Linear(2, 3), dtype="float64")
+    twin = OptimizerTwin(Named(model), model.dtype)
+    twin.step(np.zeros((1, 9)), {}, np.ones((1, 9)), scheduled=[[Scheduled(1.0, 0.0)]], num_steps=[0])
+    assert seen == [(3, 2), (3,)]
+    np.testing.assert_array_equal(twin.param, -np.ones((1, 9)))
 
 
 def test_an_optimizer_that_torch_does_not_have() -> None:
