@@ -131,10 +131,13 @@ class Padded:
     layers get the array; those that heed lengths, as PaddedLSTM does, have them beside it. The padding may hold any
     numbers.
 
-    Raises TypeError for lengths that aren't int64, ValueError for lengths of another shape or out of range.
+    Raises TypeError for an array that is none and for lengths that aren't int64, ValueError for lengths of another
+    shape or out of range.
     """
 
     def __init__(self, array: Array, lengths: Array) -> None:
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"Padded takes an array (batch, time, ...), not a {type(array).__name__}")
         if not isinstance(lengths, np.ndarray) or lengths.dtype != np.int64:
             raise TypeError(f"lengths must be an int64 array, not {getattr(lengths, 'dtype', type(lengths).__name__)}")
         if array.ndim < 2 or lengths.shape != array.shape[:1]:
@@ -176,7 +179,14 @@ class Padded:
         return len(self.array)
 
     def __getitem__(self, rows: Any) -> Padded:
+        if not isinstance(rows, slice | list | np.ndarray):
+            raise TypeError(
+                "Padded takes the rows that it is to have, a slice or an array of indices; one sequence is in its array"
+            )
         return Padded(self.array[rows], self.lengths[rows])
+
+    def __array__(self, *_: Any, **__: Any) -> Array:
+        raise TypeError("Padded is two arrays, and none of them alone: its array and its lengths")
 
     def __repr__(self) -> str:
         return f"Padded({self.array!r}, {self.lengths!r})"

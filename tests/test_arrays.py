@@ -135,3 +135,14 @@ def test_lengths_are_int64() -> None:
         Padded(ARRAY, LENGTHS.astype(np.int32))
     with pytest.raises(TypeError, match=r"^lengths must be an int64 array, not list$"):
         Padded(ARRAY, [3, 1, 2, 3])  # type: ignore[arg-type]  # what somebody may pass
+
+
+def test_what_padded_sequences_are_not() -> None:
+    padded = Padded(ARRAY, LENGTHS)
+    with pytest.raises(TypeError, match=r"^Padded takes an array \(batch, time, \.\.\.\), not a list$"):
+        Padded(ARRAY.tolist(), LENGTHS)
+    for use in (lambda: padded[3], lambda: list(padded), lambda: padded[0, 1]):
+        with pytest.raises(TypeError, match=r"^Padded takes the rows that it is to have, a slice or an array of indices;"):
+            use()
+    with pytest.raises(TypeError, match=r"^Padded is two arrays, and none of them alone: its array and its lengths$"):
+        np.asarray(padded)

@@ -26,8 +26,10 @@ class Lengths:
             if self.heeded_by:
                 raise ValueError(f"{self.heeded_by} needs the length of each sequence: an input that is Padded")
             return input
+        lengths = input.lengths.copy()
+        lengths.setflags(write=False)  # a layer that wrote into them would change another's
         for layer in self._layers:
             own = vars(layer.noise) if hasattr(layer, "noise") else {}
             # A new namespace: what an earlier step has kept stays as it is.
-            layer.noise = SimpleNamespace(**(own | {LENGTHS: input.lengths.copy()}))
+            layer.noise = SimpleNamespace(**(own | {LENGTHS: lengths}))
         return input.array

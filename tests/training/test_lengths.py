@@ -150,6 +150,14 @@ class Looking(LastTime):
         return super().backward((shape, (rows, self.noise.lengths - 1)), grad_output)
 
 
+class WritesLengths(LastTime):
+    """Lengthens the sequences for itself, in the memory of all."""
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        self.noise.lengths[:] = input.shape[1]
+        return super().forward(input)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_layer_of_ones_own(dtype: str) -> None:
     """Its reference gets the lengths, in training and, for it has an `infer`, in evaluation."""
@@ -190,13 +198,16 @@ def test_a_sequential_inside_another_takes_lengths_by_itself() -> None:
     np.testing.assert_array_equal(inner(other), alone(other))
 
 
-def test_the_lengths_of_the_caller_stay_as_they_are() -> None:
-    model = Sequential(PaddedLSTM(3, 4), seed=1, dtype="float64")
+def test_no_layer_changes_the_lengths_of_another() -> None:
+    """Those of the caller aren't shared, and stay writable."""
+    model = Sequential(PaddedLSTM(3, 4), WritesLengths(), PaddedLSTM(4, 4), seed=1, dtype="float64")
     data = examples().input
     before = data.lengths.copy()
-    model(data)
-    model.layers[0].noise.lengths[:] = 1
+    with pytest.raises(ValueError, match=r"^assignment destination is read-only$"):
+        model(data)
     np.testing.assert_array_equal(data.lengths, before)
+    data.lengths[:] = 1
+    np.testing.assert_array_equal(model.layers[0].noise.lengths, before)
 
 
 def test_a_wrong_one_is_found() -> None:

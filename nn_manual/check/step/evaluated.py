@@ -44,7 +44,7 @@ def evaluations(recorded: Recording, plan: Plan) -> Iterator[Evaluated]:
             assert calls.input is not None
             quantity = Quantity(f"{calls.item.name}.infer", calls.label, tolerances[f"{calls.item.name}.output"])
             # Before our infer runs, which may write into its input and its buffers.
-            lengths = {LENGTHS: torch.from_numpy(calls.noise[LENGTHS])} if LENGTHS in calls.noise else {}
+            lengths = {LENGTHS: torch.tensor(calls.noise[LENGTHS])} if LENGTHS in calls.noise else {}
             function = functools.partial(_torchs(calls.item), **lengths)
             input = as_tensor(calls.input.copy())
             with _lengths_of(recorded):
