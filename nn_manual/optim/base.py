@@ -137,7 +137,7 @@ class Optimizer(ABC):
     def move(
         self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
     ) -> None:
-        """One step of `param` and of `vectors`, in place; `grad` must not be written to. All arrays have one shape:
+        """One step of `param` and of `vectors`, in place; `grad` can't be written to. All arrays have one shape:
         with one dimension, or that of a parameter where the formulas aren't elementwise.
 
         The coefficients are rounded once, to the parameters' dtype, and have no dimensions. The formulas may branch on
@@ -156,7 +156,8 @@ class Optimizer(ABC):
 
     def step(self) -> None:
         """Move the model's parameters once, along its gradients: one block that fits into the cache after the other."""
-        param, grad = self.model.param_arena, self.model.grad_arena
+        param, grad = self.model.param_arena, self.model.grad_arena.view()
+        grad.setflags(write=False)  # a gradient that `move` changes would be called a layer's mistake
         for part in self.parts:
             coefficients = part.rounded_coefficients(self.num_steps + 1)
             for block, own, shape in part.blocks:

@@ -84,6 +84,19 @@ def test_a_move_that_looks_is_found() -> None:
         moved_blindly(Looking(Sequential(Linear(3, 2))), 1)
 
 
+@pytest.mark.parametrize("optimizer_class", [SGD, Muon])
+def test_a_move_can_not_write_into_the_gradient(optimizer_class: Any) -> None:
+    class Writing(optimizer_class):  # type: ignore[misc]  # both of them
+        def move(self, param: Array, grad: Array, *others: Any) -> None:
+            grad *= 0.5
+            super().move(param, grad, *others)
+
+    model = Sequential(map_for(optimizer_class))
+    with pytest.raises(ValueError, match=r"read-only"):
+        Writing(model).step()
+    model.grad_arena[...] = 1  # everybody else can
+
+
 @pytest.mark.parametrize("max_norm", [0.5, 100.0])
 def test_clipping_looks_at_no_value(max_norm: float) -> None:
     grad, blindly = np.arange(5, dtype=np.float32), np.arange(5, dtype=np.float32)

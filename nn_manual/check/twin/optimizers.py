@@ -8,14 +8,17 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from nn_manual.arrays import Array, Shape, carve, size_of
+from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.defaults import defines
+from nn_manual.errors import first_words_of, last_line
 from nn_manual.optim import Optimizer
 from nn_manual.optim.scheduler_base import Scheduled
 
@@ -190,13 +193,32 @@ class _Formula:
             if not run.num_steps:
                 for vector in run.vectors.values():
                     vector.zero_()
-            moved, vectors = self._members[run.place.group].reference(
-                run.param.clone(), run.grad.clone(), {name: own.clone() for name, own in run.vectors.items()},
-                run.num_steps + 1,
-            )
+            moved, vectors = _moved_by_reference(self._members[run.place.group], run)
             run.param.copy_(moved)
             for name, made in vectors.items():
                 run.vectors[name].copy_(made)
+
+
+def _moved_by_reference(member: Optimizer, run: _Run) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+    """What the reference makes of copies. Raises CannotCompare where it raises, or returns something else."""
+    label, shape = f"optimizer: {type(member).__name__}.reference", tuple(run.param.shape)
+    vectors = {name: own.clone() for name, own in run.vectors.items()}
+    try:
+        returned: Any = member.reference(run.param.clone(), run.grad.clone(), vectors, run.num_steps + 1)
+    except Exception as error:
+        code = getattr(inspect.unwrap(type(member).reference), "__code__", None)
+        place = code and last_line(error, Path(code.co_filename).parent)
+        raise CannotCompare(f"{label} raised {first_words_of(error)}{f' ({place})' if place else ''}") from error
+    match returned:
+        case (torch.Tensor() as moved, Mapping() as made):
+            pass
+        case _:
+            raise CannotCompare(f"{label} must return a tensor, the parameter, and a dict of tensors, the vectors")
+    names = ["the parameter", *run.vectors]
+    for name, tensor in {"the parameter": moved, **made}.items():
+        if name not in names or not isinstance(tensor, torch.Tensor) or tensor.shape != shape:
+            raise CannotCompare(f"{label} must return {', '.join(names)}, tensors of shape {shape}; {name} isn't")
+    return moved, made
 
 
 def _places(optimizer: Optimizer) -> Iterator[_Place]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nn_manual import SGD, AdamW, Linear, Sequential
+from nn_manual import SGD, AdamW, GradientMismatch, Linear, MSELoss, Sequential, Trainer
 from nn_manual.check.twin.optimizers import OptimizerTwin
+from nn_manual.data import Examples
 from nn_manual.optim.scheduler_base import Scheduled
+from nn_manual.step.slices.cut import Slicing
 
 
 def test_a_step_starts_from_what_it_is_given() -> None:
@@ -89,6 +94,39 @@ def test_an_own_reference_gets_one_parameter_at_a_time() -> None:
     twin.step(np.zeros((1, 9)), {}, np.ones((1, 9)), scheduled=[[Scheduled(1.0, 0.0)]], num_steps=[0])
     assert seen == [(3, 2), (3,)]
     np.testing.assert_array_equal(twin.param, -np.ones((1, 9)))
+
+
+#: What a reference makes of `step`, its arguments.
+WRONG_REFERENCES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "its error": (lambda step: step.vectors["exp_avg"], r"raised KeyError: 'exp_avg' \(.*test_optimizers"),
+    "a tensor": (lambda step: step.param, "must return a tensor, the parameter, and a dict"),
+    "a list": (lambda step: (step.param, [step.grad]), "must return a tensor, the parameter, and a dict"),
+    "a row": (lambda step: (step.param[:1], step.vectors), r"tensors of shape \(3, 2\); the parameter isn't"),
+    "a number": (lambda step: (step.param, {"momentum_buffer": 0.0}), "; momentum_buffer isn't"),
+    "another name": (
+        lambda step: (step.param, {"buffer": step.grad}),
+        r"must return the parameter, momentum_buffer, tensors of shape \(3, 2\); buffer isn't",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"check_memory": 0}, {"slicing": Slicing(2)}], ids=["together", "one by one", "sliced"]
+)
+@pytest.mark.parametrize("wrong", WRONG_REFERENCES)
+def test_a_wrong_reference_is_named(wrong: str, settings: dict[str, Any]) -> None:
+    formula, message = WRONG_REFERENCES[wrong]
+
+    class Wrong(SGD):
+        def reference(self, param: Any, grad: Any, vectors: Any, step: int) -> Any:  # noqa: ARG002 - the contract's
+            return formula(SimpleNamespace(param=param, grad=grad, vectors=vectors))
+
+    model = Sequential(Linear(2, 3), seed=0)
+    trainer = Trainer(model, MSELoss(), Wrong(model, lr=0.1, momentum=0.5), **settings)
+    data = Examples(np.ones((4, 2), np.float32), np.ones((4, 3), np.float32))
+    with pytest.raises(GradientMismatch) as caught:
+        list(trainer.epoch(data, 2, seed=0, epoch=0))
+    assert re.search(rf"optimizer: Wrong\.reference .*{message}", " ".join(str(caught.value).split()))
 
 
 def test_an_optimizer_that_torch_does_not_have() -> None:
