@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,9 +43,10 @@ SUBJECTS = {subject.owner: subject for subject in subjects()}
 NUM_SAMPLED = 8
 
 
-@pytest.fixture(scope="module")
-def made() -> dict[type, list[Mutant]]:
-    return {owner: list(subject.mutants()) for owner, subject in SUBJECTS.items()}
+@functools.cache
+def made(owner: type) -> list[Mutant]:
+    """All mutants of a class. Those of all classes take half a minute: one test needs them."""
+    return list(SUBJECTS[owner].mutants())
 
 
 def test_every_component_with_a_formula_is_a_subject() -> None:
@@ -53,8 +55,8 @@ def test_every_component_with_a_formula_is_a_subject() -> None:
 
 
 @pytest.mark.parametrize("owner", SUBJECTS)
-def test_a_sample_is_caught_and_named(owner: type, made: dict[type, list[Mutant]]) -> None:
-    sample = made[owner][:: len(made[owner]) // NUM_SAMPLED + 1]
+def test_a_sample_is_caught_and_named(owner: type) -> None:
+    sample = made(owner)[:: len(made(owner)) // NUM_SAMPLED + 1]
     result = score(SUBJECTS[owner], sample)
     assert result.passed, f"missed {result.missed}, misnamed {result.misnamed}, caught {result.wrongly_proven}"
     assert result.num_caught + len(result.survivors) + len(result.raised) == len(sample)
@@ -71,41 +73,39 @@ def test_a_new_layer_is_a_subject_without_a_word(monkeypatch: pytest.MonkeyPatch
     assert score(subject, generated[:4]).num_caught == 4
 
 
-def test_every_kind_of_mistake_is_made(made: dict[type, list[Mutant]]) -> None:
-    assert {mutant.operator for of_class in made.values() for mutant in of_class} == {
+def test_every_kind_of_mistake_is_made_in_every_method_that_computes() -> None:
+    """And each proof is of a mutant that exists."""
+    assert {mutant.operator for owner in SUBJECTS for mutant in made(owner)} == {
         "sign", "factor 1.001", "factor 2", "eps", "transpose", "stale", "another value", "dropped term",
         "dropped line", "dropped function", "swapped operands", "operation", "comparison", "condition", "axis",
         "mean for sum", "sum for mean", "argmin for argmax", "exp for expm1", "expm1 for exp", "minimum for maximum",
         "by hand",
     }  # fmt: skip - a list of words
+    for owner in SUBJECTS:
+        assert {mutant.method for mutant in made(owner)} == methods_that_compute(owner)
+    existing = {(f"{owner.__name__}.{m.method}", m.line, m.mutated) for owner in SUBJECTS for m in made(owner)}
+    assert existing >= SURVIVORS.keys()
 
 
-def test_every_method_that_computes_is_mutated(made: dict[type, list[Mutant]]) -> None:
-    for owner, of_class in made.items():
-        computing = {
-            *("forward", "backward", "backward_parameters", "backward_target", *LAYER_HELPERS),
-            *("infer", "derivative", "_affine", "update_buffers", "_move", "counted", "_labels", "_q"),
-            *("coefficients", "decay_factor", "decay", "move", "_ratio"),
-            *("lr", "observe", "momentum", "_phases", "_at", "_between"),
-        }
-        if owner is Sequential:  # the check sees those of layers; tests/model/test_sequential.py has the model's
-            computing -= {"infer", "update_buffers"}
-        if owner is SequentialLR:  # none of its examples moves a momentum; tests/optim/test_schedulers.py has one
-            computing -= {"momentum"}
-        own = [vars(base) for base in owner.__mro__ if base not in CONTRACTS]
-        written = {name for members in own for name, value in members.items() if callable(value)}
-        assert {mutant.method for mutant in of_class} == computing & written
+def methods_that_compute(owner: type) -> set[str]:
+    computing = {
+        *("forward", "backward", "backward_parameters", "backward_target", *LAYER_HELPERS),
+        *("infer", "derivative", "_affine", "update_buffers", "_move", "counted", "_labels", "_q"),
+        *("coefficients", "decay_factor", "decay", "move", "_ratio"),
+        *("lr", "observe", "momentum", "_phases", "_at", "_between"),
+    }
+    if owner is Sequential:  # the check sees those of layers; tests/model/test_sequential.py has the model's
+        computing -= {"infer", "update_buffers"}
+    if owner is SequentialLR:  # none of its examples moves a momentum; tests/optim/test_schedulers.py has one
+        computing -= {"momentum"}
+    own = [vars(base) for base in owner.__mro__ if base not in CONTRACTS]
+    return computing & {name for members in own for name, value in members.items() if callable(value)}
 
 
 @pytest.mark.parametrize(("owner", "tables"), [*LAYERS.items(), *LOSSES.items()])
-def test_ten_mistakes_by_hand(owner: type, tables: dict[str, dict[str, Any]], made: dict[type, list[Mutant]]) -> None:
-    by_hand = {str(mutant) for mutant in made[owner] if mutant.operator == "by hand"}
+def test_ten_mistakes_by_hand(owner: type, tables: dict[str, dict[str, Any]]) -> None:
+    by_hand = {str(mutant) for mutant in made(owner) if mutant.operator == "by hand"}
     assert len(by_hand) == sum(map(len, tables.values())) >= 10
-
-
-def test_each_proof_is_of_a_mutant_that_exists(made: dict[type, list[Mutant]]) -> None:
-    existing = {(f"{owner.__name__}.{m.method}", m.line, m.mutated) for owner in made for m in made[owner]}
-    assert existing >= SURVIVORS.keys()
 
 
 @dataclass(eq=False)
@@ -167,8 +167,8 @@ def test_the_mutants_of_a_method_line_by_line() -> None:
     np.testing.assert_array_equal(Doubled().backward(None, np.ones(3)), [2, 2, 2])
 
 
-def test_a_mistake_counts_for_what_comes_of_its_line(made: dict[type, list[Mutant]]) -> None:
-    tensors_of = {str(mutant): mutant.tensors for mutant in made[Linear]}
+def test_a_mistake_counts_for_what_comes_of_its_line() -> None:
+    tensors_of = {str(mutant): mutant.tensors for mutant in made(Linear)}
     assert tensors_of["Linear.backward_parameters, sign: input = -saved"] == {"grad_weight"}
     assert tensors_of["Linear.backward_parameters, sign: sum_rows(-grad_output, out=self.grad.bias)"] == {"grad_bias"}
     assert tensors_of["Linear.backward, dropped line: pass"] == {"grad_weight", "grad_bias", "grad_input"}
@@ -177,13 +177,13 @@ def test_a_mistake_counts_for_what_comes_of_its_line(made: dict[type, list[Mutan
     assert tensors_of[f"Linear.forward, sign: return ({result}, -input)"] == {"grad_weight", "grad_bias", "grad_input"}
 
 
-def test_what_a_check_lets_through_is_missed_and_what_it_misnames_is_reported(made: dict[type, list[Mutant]]) -> None:
+def test_what_a_check_lets_through_is_missed_and_what_it_misnames_is_reported() -> None:
     right = Mutant(ReLU, "backward", "none", "", "", RETURNS, ReLU)
     result = score(SUBJECTS[ReLU], [right])
     assert result.missed == [right]
     assert not result.passed
 
-    wrong = next(mutant for mutant in made[ReLU] if mutant.mutated.startswith("return -"))
+    wrong = next(mutant for mutant in made(ReLU) if mutant.mutated.startswith("return -"))
     blamed = Mutant(ReLU, "backward", "sign", "", "", frozenset({"output"}), wrong.changed)
     result = score(SUBJECTS[ReLU], [blamed])
     assert result.num_caught == 1
@@ -191,10 +191,8 @@ def test_what_a_check_lets_through_is_missed_and_what_it_misnames_is_reported(ma
     assert not result.passed
 
 
-def test_a_proof_does_not_excuse_a_mutant_that_is_caught(
-    made: dict[type, list[Mutant]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wrong = next(mutant for mutant in made[Tanh] if mutant.mutated == "return -grad_input")
+def test_a_proof_does_not_excuse_a_mutant_that_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = next(mutant for mutant in made(Tanh) if mutant.mutated == "return -grad_input")
     monkeypatch.setitem(SURVIVORS, ("Tanh.backward", wrong.line, wrong.mutated), "no proof")
     result = score(SUBJECTS[Tanh], [wrong])
     assert result.wrongly_proven == [wrong]

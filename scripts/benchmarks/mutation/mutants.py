@@ -57,7 +57,7 @@ def mutants(
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
 
     def install(changed: ast.Module, names: dict[str, Any]) -> None:
-        run(replace_method(owner, method, _compiled(function, changed, names)))
+        run(replace_method(owner, method, _compiled(function, ast.unparse(changed), names)))
 
     values = observe(tree, install)
     seen = {ast.unparse(tree)}
@@ -70,7 +70,7 @@ def mutants(
             touched = functools.partial(_holds, node=mistake.node)
             wrong = _computed(tree, statement, returns, tensors, touched) or tensors
             lines = ast.unparse(head(statement)), ast.unparse(head(replaced(statement, mistake)))
-            compiled = _compiled(function, mutated, {"previous": previous})
+            compiled = _compiled(function, text, {"previous": previous})
             yield Mutant(owner, method, mistake.operator, *lines, wrong, replace_method(owner, method, compiled))
 
 
@@ -83,10 +83,11 @@ def previous(self: Any, value: Any) -> Any:
     return before if np.shape(before) == np.shape(value) else value
 
 
-def _compiled(function: Callable[..., Any], tree: ast.Module, names: dict[str, Any]) -> Callable[..., Any]:
-    """The function that the tree defines, in the place where `function` was defined, with more `names` known."""
+def _compiled(function: Callable[..., Any], code: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """The function that the code defines, in the place where `function` was defined, with more `names` known. It isn't
+    compiled from the tree, which has some nodes in two places and others without a line.
+    """
     namespace = {**function.__globals__, **names}
-    code = ast.unparse(tree)  # not the tree itself, which has some nodes in two places and others without a line
     exec(compile(code, f"<{function.__qualname__}, changed>", "exec"), namespace)
     compiled: Callable[..., Any] = namespace[function.__name__]
     return compiled

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -167,5 +168,18 @@ def _other_arrays(node: ast.Name, values: dict[ast.expr, Any]) -> list[str]:
 
 
 def replaced(tree: ast.AST, mistake: Mistake) -> Any:
-    """A copy of the tree with the mistake in it."""
-    return copy.deepcopy(tree, {id(mistake.node): mistake.wrong})
+    """The tree with the mistake in it. Only the nodes above the mistake are new: each mutant has one of its own."""
+    if tree is mistake.node:
+        return mistake.wrong
+    copied = None
+    for name, value in ast.iter_fields(tree):
+        new: Any = value
+        if isinstance(value, ast.AST):
+            new = replaced(value, mistake)
+        elif isinstance(value, list):
+            parts = [replaced(part, mistake) if isinstance(part, ast.AST) else part for part in value]
+            new = value if all(map(operator.is_, parts, value)) else parts
+        if new is not value:
+            copied = copied or copy.copy(tree)
+            setattr(copied, name, new)
+    return copied or tree

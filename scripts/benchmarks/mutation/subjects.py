@@ -193,10 +193,10 @@ def _sequential_trials(owner: type[Sequential], dtype: str) -> Iterator[Trial]:
 
 
 def _optimizer_trials(owner: type[Optimizer], dtype: str) -> Iterator[Trial]:
-    """Each setting, and a net whose parameters fill two of the blocks that a step goes through."""
+    """Each setting, and a net whose parameters fill two of the blocks that an elementwise step goes through."""
     for settings in owner.examples():
         yield Trial(optimizer_cases(owner, settings, dtype, SEED), "optimizer", "")
-    for settings in owner.examples()[:2]:
+    for settings in owner.examples()[:2] if owner.is_elementwise else []:
         net = Sequential(Linear(512, 2 * BLOCK_SIZE // 512, bias=False), seed=SEED, dtype=dtype)
         optimizer = functools.partial(owner, **settings)
         yield Trial(net_cases(net, MSELoss(), (2, 512), ("random",), optimizer), "optimizer", "")

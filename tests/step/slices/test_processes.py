@@ -135,7 +135,6 @@ def results_of(directory: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "other"),
     [
@@ -156,7 +155,6 @@ def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: 
     assert [key for key in ours if ours[key] != theirs[key]] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "other"),
     [
