@@ -6,6 +6,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.layers.base import Layer
+from nn_manual.messages import counted
 
 #: The name of the lengths in `noise`, and of the argument of a reference.
 LENGTHS = "lengths"
@@ -21,7 +22,12 @@ class LayerWithLengths(Layer):
     """
 
     def mask(self, input: Array) -> Array:
-        """True up to each sequence's length, (batch, time, 1, ...), with as many dimensions as the input."""
-        times = np.arange(input.shape[1])
-        mask: Array = times < self.noise.lengths[:, np.newaxis]
+        """True up to each sequence's length, (batch, time, 1, ...), with as many dimensions as the input. Raises
+        ValueError where a sequence is longer than the input: another layer has shortened it.
+        """
+        lengths, num_times = self.noise.lengths, input.shape[1]
+        if lengths.max() > num_times:
+            name, longest = type(self).__name__, lengths.max()
+            raise ValueError(f"{name} gets {counted(num_times, 'time')}, and a sequence of the data has {longest}")
+        mask: Array = np.arange(num_times) < lengths[:, np.newaxis]
         return mask.reshape(*mask.shape, *[1] * (input.ndim - 2))

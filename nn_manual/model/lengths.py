@@ -18,13 +18,15 @@ class Lengths:
         #: The class of the first such layer; empty if there is none.
         self.heeded_by = next((type(layer).__name__ for layer in self._layers), "")
 
+    def check(self, input: Array | Padded) -> None:
+        """Raise ValueError for an array without lengths, if a layer needs some."""
+        if self.heeded_by and not isinstance(input, Padded):
+            raise ValueError(f"{self.heeded_by} needs the length of each sequence: an input that is Padded")
+
     def array_of(self, input: Array | Padded) -> Array:
-        """The array of an input. Its lengths go to the layers. Raises ValueError for an array without lengths, if a
-        layer needs some.
-        """
+        """The array of an input. Its lengths go to the layers. Raises ValueError as `check` does."""
+        self.check(input)
         if not isinstance(input, Padded):
-            if self.heeded_by:
-                raise ValueError(f"{self.heeded_by} needs the length of each sequence: an input that is Padded")
             return input
         lengths = input.lengths.copy()
         lengths.setflags(write=False)  # a layer that wrote into them would change another's

@@ -13,6 +13,7 @@ from nn_manual.defaults import defines
 from nn_manual.errors import LayerError
 from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import descendants
+from nn_manual.layers.with_lengths import LENGTHS
 from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.model.contract import checked_input_shapes, checked_shapes
 from nn_manual.streams import RowGenerator
@@ -33,7 +34,7 @@ class Noise:
     ) -> None:
         """Give each layer its random numbers for a forward on an input of this shape, which begins at the row
         `first_row` of the batch. The arrays are new, so what an earlier forward saved stays as it is. The numbers
-        depend on nothing but the arguments.
+        depend on nothing but the arguments. Raises LayerError for noise that is called as the lengths of sequences are.
         """
         wanted = (input_shape, dtype, seed, step, first_row)
         if not self.is_needed or wanted == self._bound:
@@ -42,6 +43,9 @@ class Noise:
             self._inputs[input_shape] = list(_inputs(model, input_shape))
         for number, (layer, shape) in enumerate(self._inputs[input_shape]):
             shapes = checked_shapes(layer, "noise_shapes", layer.noise_shapes(shape))
+            if LENGTHS in shapes:
+                label = f"{type(layer).__name__}.noise_shapes"
+                raise LayerError(f"{label}: no noise can be called {LENGTHS}: these are data")
             layer.noise = SimpleNamespace(**{name: np.zeros(size, dtype) for name, size in shapes.items()})
             num_before = first_row * shape[0] // input_shape[0] if first_row else 0  # a layer may have more rows
             layer.draw_noise(RowGenerator(seed, number, step, first_row=num_before))

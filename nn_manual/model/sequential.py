@@ -134,7 +134,7 @@ class Sequential(Composite):
         """
         self._check_input(input)
         self.bind_noise(input.shape)
-        output, saved = self._array_of(input), list[Any]()
+        output, saved = self.bind_lengths(input), list[Any]()
         for layer in self.layers:
             output, layer_saved = layer.forward(output)
             saved.append(layer_saved)
@@ -193,7 +193,7 @@ class Sequential(Composite):
     def infer(self, input: Array | Padded) -> Array:
         """What `model(input)` runs. Raises what forward does for an input that the model doesn't take."""
         self._check_input(input)
-        output = self._array_of(input)
+        output = self.bind_lengths(input)
         for layer in self.layers:
             output = checked_output(layer, layer.infer(output))
         return output
@@ -203,7 +203,7 @@ class Sequential(Composite):
         """The class of the first layer that heeds the lengths of sequences; empty if none does."""
         return "" if self._lengths is None else self._lengths.heeded_by
 
-    def _array_of(self, input: Array | Padded) -> Array:
+    def bind_lengths(self, input: Array | Padded) -> Array:
         """The array of an input, whose lengths go to the layers that heed them."""
         lengths = self._lengths
         if not isinstance(input, Padded) and (lengths is None or not lengths.heeded_by):
@@ -248,7 +248,11 @@ class Sequential(Composite):
         return shapes_of_chain(self.children(), input_shape)
 
     def check_values(self, input: Array | Padded) -> None:
-        """Raise ValueError for values that the first layer can't take."""
+        """Raise ValueError for values that the first layer can't take, and where a layer needs lengths and the input
+        has none.
+        """
+        if self._lengths is not None and self._lengths.heeded_by:
+            self._lengths.check(input)
         for layer in self.layers[:1]:
             layer.check_values(input.array if isinstance(input, Padded) else input)
 

@@ -63,8 +63,7 @@ class TrainedRun:
         Raises ValueError for examples that the model doesn't take, and NotFiniteError where it puts out a value that is
         not finite.
         """
-        numbers = self._as_input(np.asarray(unpadded(array)))
-        input = Padded(numbers, array.lengths) if isinstance(array, Padded) else numbers
+        input = self._as_input(array)
         size = slice_size(self.model, input.shape[1:])
         parts = [self.model(input[start : start + size]) for start in range(0, len(input), size)]
         prediction = np.concatenate(parts).astype(np.float64)
@@ -81,8 +80,9 @@ class TrainedRun:
             return prediction
         return prediction.reshape(len(input), len(prediction) // len(input), *prediction.shape[1:])
 
-    def _as_input(self, array: Array) -> Array:
+    def _as_input(self, examples: Array | Padded) -> Array | Padded:
         """The examples as the model takes them. Raises ValueError, with the index of a number that it doesn't take."""
+        array = np.asarray(unpadded(examples))
         if array.ndim < 2 or not len(array):
             raise ValueError(f"an array of examples has shape (examples, ...), not {array.shape}")
         if array.dtype.kind not in "biuf":
@@ -98,7 +98,8 @@ class TrainedRun:
         if wrong.any():
             index = tuple(np.argwhere(wrong)[0].tolist())
             raise ValueError(f"the number at {index} is {array[index]}, not {wanted}")
-        input = array.astype(dtype)
+        array = array.astype(dtype)
+        input = Padded(array, examples.lengths) if isinstance(examples, Padded) else array
         try:
             self.model.output_shape((max(2, len(input)), *input.shape[1:]))  # batch normalization takes no single one
         except ValueError as error:

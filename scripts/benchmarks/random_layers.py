@@ -15,6 +15,7 @@ import numpy as np
 from nn_manual import BatchNorm1d, Embedding, Flatten, Layer, LayerNorm, Linear, Loss, Residual, Unflatten
 from nn_manual.arrays import Shape
 from nn_manual.defaults import defines
+from nn_manual.layers import LayerWithLengths
 from nn_manual.registry import components
 
 #: Small nets: each single unit has to be right, and rounding shows most where little is averaged.
@@ -32,6 +33,8 @@ SHAPED: tuple[tuple[Layer, Shape], ...] = tuple(
     for layer, shape in layer_class.examples()
     if layer.domain == "real" and layer.output_shape(shape)[0] == shape[0] and len(shape) > 1
 )
+#: Those for nets whose examples are a single index each: no sequence, and so of no length.
+WITHOUT_LENGTHS = tuple((layer, shape) for layer, shape in SHAPED if not isinstance(layer, LayerWithLengths))
 #: A LayerNorm of one number returns its bias, whatever the input is; a LayerNorm of two numbers returns -1 and 1, apart
 #: from eps. So the layers before it have a gradient that is only rounding. They can enlarge it without bound, and each
 #: step is judged again.
@@ -70,11 +73,11 @@ def extended(layers: list[Layer], generator: np.random.Generator) -> list[Layer]
 
 def reshaped(layers: list[Layer], generator: np.random.Generator) -> list[Layer]:
     """The layers, with an example of any class behind some of the Linears: on images, on sequences."""
-    result: list[Layer] = []
+    shaped, result = WITHOUT_LENGTHS if isinstance(layers[0], Embedding) else SHAPED, list[Layer]()
     for layer in layers:
         result.append(layer)
         if isinstance(layer, Linear) and generator.random() < RESHAPED:
-            result += _between_reshapes(layer.out_features, generator)
+            result += _between_reshapes(layer.out_features, *shaped[generator.integers(len(shaped))])
     return result
 
 
@@ -112,9 +115,8 @@ def _residual(width: int, generator: np.random.Generator) -> Layer:
     return Residual(*branch)
 
 
-def _between_reshapes(width: int, generator: np.random.Generator) -> list[Layer]:
-    """A layer of any class on an input of the shape that it needs."""
-    layer, shape = SHAPED[generator.integers(len(SHAPED))]
+def _between_reshapes(width: int, layer: Layer, shape: Shape) -> list[Layer]:
+    """The layer, on an input of the shape that it needs."""
     sizes, output_size = list(shape[1:]), math.prod(layer.output_shape(shape)[1:])
     shaped = [Unflatten(1, sizes), copy.deepcopy(layer), Flatten()]
     return [Linear(width, math.prod(sizes)), *shaped, Linear(output_size, width)]

@@ -13,8 +13,10 @@ import numpy as np
 from benchmarks.proven import proven
 from benchmarks.random_layers import extended, random_layers, random_ties, reshaped
 from nn_manual import Embedding, Linear, Loss, Sequential, Trainer
-from nn_manual.arrays import DTYPES, Array
+from nn_manual.arrays import DTYPES, Array, Padded
+from nn_manual.data import Examples
 from nn_manual.defaults import defines
+from nn_manual.layers import LayerWithLengths
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
@@ -84,7 +86,7 @@ def random_run_together(seed: int, num_steps: int) -> Iterator[Step]:
     yield from proven(trainer, islice(_by_size(trainer, batches), num_steps))
 
 
-def _by_size(trainer: Trainer, batches: list[tuple[Array, Array]]) -> Iterator[Step]:
+def _by_size(trainer: Trainer, batches: list[Examples]) -> Iterator[Step]:
     """The steps as `trainer.epoch` makes them; it takes only batches of one size."""
     for epoch in count():
         trainer.start_epoch(epoch)
@@ -95,11 +97,11 @@ def _by_size(trainer: Trainer, batches: list[tuple[Array, Array]]) -> Iterator[S
         trainer.observe(step.loss)
 
 
-def _size(batch: tuple[Array, Array]) -> int:
-    return len(batch[0])
+def _size(batch: Examples) -> int:
+    return len(batch.input)
 
 
-def _drawn(seed: int, *, in_slices: bool = False) -> tuple[Trainer, list[tuple[Array, Array]]]:
+def _drawn(seed: int, *, in_slices: bool = False) -> tuple[Trainer, list[Examples]]:
     """The trainer of a net, and its batches."""
     generator = np.random.default_rng(seed)
     loss_class, number = LOSSES[generator.integers(len(LOSSES))]
@@ -170,14 +172,16 @@ def _optimizer(generator: np.random.Generator, model: Sequential) -> Optimizer:
 
 def _batches(
     generator: np.random.Generator, model: Sequential, loss: Loss, smallest: int
-) -> list[tuple[Array, Array]]:
-    """Inputs of any scale, or indices, and the targets that a linear map makes of them, with noise or without."""
+) -> list[Examples]:
+    """Inputs of any scale, or indices, and the targets that a linear map makes of them, with noise or without. Where a
+    layer heeds lengths, they are drawn beside the inputs.
+    """
     in_features, out_features = _sizes(model)
     scale = 10 ** generator.uniform(-3, 3) if generator.random() < 1 / 3 else 1.0
     noise = generator.integers(2)
     teacher = generator.standard_normal((in_features, out_features))
     sizes = [size for size in BATCH_SIZES if size >= smallest]
-    first, batches = model.layers[0], []
+    first, batches = model.layers[0], list[Examples]()
     for _ in range(generator.choice(NUM_BATCHES)):
         size = generator.choice(sizes)
         if isinstance(first, Embedding):
@@ -188,5 +192,15 @@ def _batches(
             output = input @ teacher
         output = output + noise * generator.standard_normal(output.shape)
         target = output.astype(model.dtype) if defines(loss, "backward_target") else output.argmax(axis=1)
-        batches.append((input if isinstance(first, Embedding) else input.astype(model.dtype), target))
+        input = input if isinstance(first, Embedding) else input.astype(model.dtype)
+        batches.append(Examples(_with_lengths(model, input, generator), target))
     return batches
+
+
+def _with_lengths(model: Sequential, input: Array, generator: np.random.Generator) -> Array | Padded:
+    """The input, with lengths that every layer takes which heeds some."""
+    of_layers = zip(model.layers, model.input_shapes(input.shape).values(), strict=True)
+    times = [shape[1] for layer, shape in of_layers if isinstance(layer, LayerWithLengths)]
+    if not times:
+        return input
+    return Padded(input, generator.integers(1, min(input.shape[1], *times), len(input), endpoint=True))

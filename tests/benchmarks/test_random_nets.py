@@ -19,6 +19,8 @@ from nn_manual import (
     Layer,
     MSELoss,
     NotFiniteError,
+    Padded,
+    PaddedLSTM,
     ReLU,
     Sequential,
     Tanh,
@@ -97,6 +99,18 @@ def test_no_false_alarm_where_rounding_hardly_shows(
 ) -> None:
     drawn_from(monkeypatch, (GELU, ReLU, Tanh, Dropout), 5)
     assert num_checked_steps(seed, num_steps) == num_steps
+
+
+@pytest.mark.parametrize("random_run", [random_nets.random_run, random_nets.random_run_in_slices])
+def test_no_false_alarm_with_lengths(
+    random_run: Callable[[int], Iterator[Step]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(random_layers, "RESHAPED", 1)
+    monkeypatch.setattr(random_layers, "SHAPED", [(PaddedLSTM(3, 2), (4, 5, 3))])
+    for seed in range(3):
+        _, batches = random_nets._drawn(seed)
+        assert any(isinstance(batch.input, Padded) for batch in batches)
+        assert num_checked_steps(seed, 20, random_run) > 3
 
 
 def test_a_layer_of_every_class_is_drawn() -> None:

@@ -151,6 +151,7 @@ def test_a_composite_moves_the_buffers_inside() -> None:
     [
         (Own({"noise_shapes": [(5, 4)]}), f"Own.noise_shapes must return {SHAPES}, not [(5, 4)]"),
         (Own({"noise_shapes": None}), f"Own.noise_shapes must return {SHAPES}, not None"),
+        (Own({"noise_shapes": {"lengths": (5,)}}), "Own.noise_shapes: no noise can be called lengths: these are data"),
         (Around({"input_shapes": None}, Dropout()), f"Around.input_shapes must return {SHAPES}, not None"),
         (
             Around({"input_shapes": {"iner": (5, 4)}}, Dropout()),

@@ -14,6 +14,7 @@ from stopped_runs import stopped
 
 from nn_manual import (
     Adam,
+    BatchNorm1d,
     CrossEntropyLoss,
     Dropout,
     Flatten,
@@ -30,13 +31,14 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.cases import layer_cases
 from nn_manual.config import load_config
 from nn_manual.data import Examples
-from nn_manual.errors import ConfigError
+from nn_manual.errors import ConfigError, DataError
 from nn_manual.layers import Layer, LayerWithLengths
 from nn_manual.run.loading import load
 from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
 from nn_manual.run_directory.weights import read_weights
 from nn_manual.step.slices.cut import Slicing
+from nn_manual.use.evaluate import evaluate
 from nn_manual.use.load_run import load_run
 from nn_manual.use.replay import replay
 
@@ -76,6 +78,36 @@ def test_every_way_of_a_step_is_the_same(settings: dict[str, Any]) -> None:
     np.testing.assert_allclose(others, losses, rtol=1e-12)
     np.testing.assert_allclose(trainer.model.param_arena, plain.model.param_arena, rtol=1e-9)
     assert trainer.evaluate(examples()).loss == pytest.approx(plain.evaluate(examples()).loss, rel=1e-12)
+
+
+def test_slices_that_run_side_by_side_are_compared_with_the_lengths_of_all() -> None:
+    losses, synchronized = [], Slicing(3, sync_batch_norm=True)
+    for settings in ({"check_every": 0}, {"slicing": synchronized, "check_every": 0}, {"slicing": synchronized}):
+        model = Sequential(BatchNorm1d(TIME), *net().layers, seed=1, dtype="float64")
+        losses.append(trained(model, **settings)[1])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-12)
+    np.testing.assert_allclose(losses[2], losses[0], rtol=1e-12)
+
+
+def test_a_sequence_that_is_longer_than_what_a_layer_gets() -> None:
+    model = Sequential(Shortening(), PaddedLSTM(3, 4), seed=1, dtype="float64")
+    with pytest.raises(ValueError, match=r"^PaddedLSTM gets 1 time, and a sequence of the data has 6$"):
+        model(examples().input)
+
+
+class Shortening(Layer):
+    """The first time alone."""
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return input_shape[0], 1, input_shape[2]
+
+    def forward(self, input: Array) -> tuple[Array, Shape]:
+        return input[:, :1].copy(), input.shape
+
+    def backward(self, saved: Shape, grad_output: Array) -> Array:
+        grad_input = np.zeros(saved, grad_output.dtype)
+        grad_input[:, :1] = grad_output
+        return grad_input
 
 
 def test_a_model_that_heeds_lengths_is_not_compiled(capsys: pytest.CaptureFixture[str]) -> None:
@@ -304,6 +336,13 @@ class TestRuns:
         np.testing.assert_array_equal(whole[:, : TIME // 2], half[:, : TIME // 2])
         assert (half[:, TIME // 2 :] == half[0, -1]).all()  # the bias
         assert (whole[:, TIME // 2 :] != half[:, TIME // 2 :]).all()
+
+    def test_an_evaluation_on_data_without_lengths_is_refused(self, config_path: Path, tmp_path: Path) -> None:
+        run(load_config(config_path), tmp_path / "run")
+        trained_run = load_run(tmp_path / "run")
+        message = r"sequences\.npz: doesn't fit the run: PaddedLSTM needs the length of each sequence: an input that is"
+        with pytest.raises(DataError, match=message):
+            evaluate(trained_run, tmp_path / "run", ["data.Arrays.lengths=null"])
 
     @pytest.mark.parametrize(
         ("override", "message"),

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Padded
 from nn_manual.check import tolerances
 from nn_manual.check.compare.comparison import Quantity
 from nn_manual.check.compare.worst import Differences
@@ -26,7 +26,7 @@ from nn_manual.check.sliced_step.batch_loss import LossOfBatch, compare_loss
 from nn_manual.check.sliced_step.replicas import compare_processes, digests_of
 from nn_manual.check.sliced_step.shared_differences import Found, SlicedPlan, worst
 from nn_manual.check.sliced_step.sums import compare_sums, sums_of
-from nn_manual.check.sliced_step.whole_batch import gather_batch, gathered, name_process, raised_in
+from nn_manual.check.sliced_step.whole_batch import gather_batch, gathered, gathered_lengths, name_process, raised_in
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.model import threads_for
@@ -188,6 +188,8 @@ class SlicedChecker(GradientChecker, Watch):
         """Compare the batch that is recorded, whose slices ran side by side, with torch's step of it."""
         assert self.recorded.first.input is not None  # some process had a slice
         self.model.bind_noise(self.recorded.first.input.shape)
+        if self.model.lengths_heeded_by:
+            self.model.bind_lengths(Padded(self.recorded.first.input, gathered_lengths(self._recordings, self.group)))
         for calls in self.recorded.layers:
             calls.keep_noise()
         try:

@@ -65,6 +65,11 @@ def gathered(own: Sequence[Array], group: ProcessGroup) -> Array:
     return arrays
 
 
+def gathered_lengths(own: Sequence[Recording], group: ProcessGroup) -> Array:
+    """The lengths of the sequences of all slices, end to end; a layer heeds them. All must call it."""
+    return gathered([recording.lengths for recording in own if recording.lengths is not None], group)
+
+
 def gathered_if_any(own: Sequence[Array | None], group: ProcessGroup) -> Array | None:
     """The same, or None where no process has one."""
     arrays = [array for array in own if array is not None]

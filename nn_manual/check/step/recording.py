@@ -69,10 +69,14 @@ class Recording:
         """The input of the model, with the lengths that a layer has heeded; None before it has run."""
         return None if self.first.input is None else self.with_lengths(self.first.input)
 
+    @property
+    def lengths(self) -> Array | None:
+        """The lengths of the sequences, which a layer has heeded; None if no layer has."""
+        return next((calls.noise[LENGTHS] for calls in self.layers if LENGTHS in calls.noise), None)
+
     def with_lengths(self, array: Array) -> Array | Padded:
         """An array in the place of the input, with the lengths that a layer has heeded."""
-        lengths = next((calls.noise[LENGTHS] for calls in self.layers if LENGTHS in calls.noise), None)
-        return array if lengths is None else Padded(array, lengths)
+        return array if self.lengths is None else Padded(array, self.lengths)
 
     def __enter__(self) -> Recording:
         for calls in self.layers:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
-from itertools import accumulate
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, Shape, carve, size_of
+from nn_manual.arrays import Array, carve
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.twin.model import TORCH_DTYPES
+from nn_manual.check.twin.optimizer_places import Place, places
 from nn_manual.defaults import defines
-from nn_manual.errors import first_words_of, last_line
+from nn_manual.errors import first_words_of, last_line, raise_if_nobodys_fault
 from nn_manual.optim import Optimizer
 from nn_manual.optim.scheduler_base import Scheduled
 
@@ -74,14 +73,14 @@ class OptimizerTwin:
         shape = num_steps, optimizer.model.param_arena.size
         self._param = torch.zeros(shape, dtype=TORCH_DTYPES[dtype.name])
         self._vectors = {name: torch.zeros_like(self._param) for name in optimizer.vectors}
-        places = list(_places(optimizer))
+        where = list(places(optimizer))
         #: The parameters of each step.
         self._runs = []
         for i in range(num_steps):
             vectors = {name: vector[i] for name, vector in self._vectors.items()}
-            self._runs.append([_Run(place, self._param[i], vectors) for place in places])
+            self._runs.append([_Run(place, self._param[i], vectors) for place in where])
         all_runs = [run for runs in self._runs for run in runs]
-        self._mover = (_Formula if defines(optimizer, "reference") else _TorchClass)(optimizer, all_runs)
+        self._mover = (_OwnReference if defines(optimizer, "reference") else _TorchClass)(optimizer, all_runs)
         self.param: Array = self._param.numpy()
         self.vectors: dict[str, Array] = {name: vector.numpy() for name, vector in self._vectors.items()}
 
@@ -114,14 +113,6 @@ class OptimizerTwin:
             self._mover.step([run for i in steps for run in self._runs[i]], scheduled[steps[0]])
 
 
-class _Place(NamedTuple):
-    """Where a parameter of torch's lies in our vectors, the number of its group, from 1, and its shape."""
-
-    where: slice
-    group: int
-    shape: Shape
-
-
 class _Run:
     """A parameter of torch's that stands for one of ours, or for some; its state, its gradient, and how many steps were
     made before.
@@ -129,7 +120,7 @@ class _Run:
 
     grad: torch.Tensor
 
-    def __init__(self, place: _Place, param: torch.Tensor, vectors: Mapping[str, torch.Tensor]) -> None:
+    def __init__(self, place: Place, param: torch.Tensor, vectors: Mapping[str, torch.Tensor]) -> None:
         self.place = place
         self.param = self.like_param(param)
         self.vectors = {name: self.like_param(vector) for name, vector in vectors.items()}
@@ -179,7 +170,7 @@ class _TorchClass:
                     vector.copy_(made)
 
 
-class _Formula:
+class _OwnReference:
     """The optimizer's own `reference`."""
 
     def __init__(self, optimizer: Optimizer, runs: Sequence[_Run]) -> None:  # noqa: ARG002 - as _TorchClass
@@ -206,6 +197,7 @@ def _moved_by_reference(member: Optimizer, run: _Run) -> tuple[torch.Tensor, Map
     try:
         returned: Any = member.reference(run.param.clone(), run.grad.clone(), vectors, run.num_steps + 1)
     except Exception as error:
+        raise_if_nobodys_fault(error)
         code = getattr(inspect.unwrap(type(member).reference), "__code__", None)
         place = code and last_line(error, Path(code.co_filename).parent)
         raise CannotCompare(f"{label} raised {first_words_of(error)}{f' ({place})' if place else ''}") from error
@@ -219,22 +211,6 @@ def _moved_by_reference(member: Optimizer, run: _Run) -> tuple[torch.Tensor, Map
         if name not in names or not isinstance(tensor, torch.Tensor) or tensor.shape != shape:
             raise CannotCompare(f"{label} must return {', '.join(names)}, tensors of shape {shape}; {name} isn't")
     return moved, made
-
-
-def _places(optimizer: Optimizer) -> Iterator[_Place]:
-    """Where the parameters lie, and in which group each is: found here anew, without the optimizer's own search, so
-    that this is checked as well.
-    """
-    shapes = optimizer.model.parameter_shapes()
-    ends = list(accumulate((size_of(shape) for shape in shapes.values()), initial=0))
-    is_one = optimizer.is_elementwise and not defines(optimizer, "reference")  # a reference is of one parameter
-    if is_one and not optimizer.groups:
-        yield _Place(slice(0, ends[-1]), 0, (ends[-1],))
-        return
-    for (name, shape), start, stop in zip(shapes.items(), ends, ends[1:], strict=False):
-        matching = [i for i, group in enumerate(optimizer.groups, 1) if fnmatchcase(name, group["parameters"])]
-        own_shape = (stop - start,) if is_one else shape
-        yield _Place(slice(start, stop), min(matching, default=0), own_shape)
 
 
 def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
