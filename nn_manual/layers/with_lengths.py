@@ -23,11 +23,13 @@ class LayerWithLengths(Layer):
 
     def mask(self, input: Array) -> Array:
         """True up to each sequence's length, (batch, time, 1, ...), with as many dimensions as the input. Raises
-        ValueError where a sequence is longer than the input: another layer has shortened it.
+        ValueError where the input has another number of sequences, or fewer times than one of them: another layer has
+        reshaped it.
         """
-        lengths, num_times = self.noise.lengths, input.shape[1]
-        if lengths.max() > num_times:
-            name, longest = type(self).__name__, lengths.max()
-            raise ValueError(f"{name} gets {counted(num_times, 'time')}, and a sequence of the data has {longest}")
+        lengths, name, (num_sequences, num_times) = self.noise.lengths, type(self).__name__, input.shape[:2]
+        if len(lengths) != num_sequences:
+            raise ValueError(f"{name} gets {counted(num_sequences, 'sequence')}, and the batch has {len(lengths)}")
+        if lengths.max(initial=0) > num_times:
+            raise ValueError(f"{name} gets {counted(num_times, 'time')}, and a sequence has {lengths.max()}")
         mask: Array = np.arange(num_times) < lengths[:, np.newaxis]
         return mask.reshape(*mask.shape, *[1] * (input.ndim - 2))

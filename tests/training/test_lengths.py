@@ -25,6 +25,7 @@ from nn_manual import (
     PaddedLSTM,
     Sequential,
     Trainer,
+    Unflatten,
     check_gradients,
 )
 from nn_manual.arrays import Array, Shape
@@ -89,25 +90,17 @@ def test_slices_that_run_side_by_side_are_compared_with_the_lengths_of_all() -> 
     np.testing.assert_allclose(losses[2], losses[0], rtol=1e-12)
 
 
-def test_a_sequence_that_is_longer_than_what_a_layer_gets() -> None:
-    model = Sequential(Shortening(), PaddedLSTM(3, 4), seed=1, dtype="float64")
-    with pytest.raises(ValueError, match=r"^PaddedLSTM gets 1 time, and a sequence of the data has 6$"):
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ([Unflatten(1, [2, 3]), Flatten(0, 1)], "PaddedLSTM gets 48 sequences, and the batch has 24"),
+        ([Unflatten(1, [1, 6]), Flatten(2), Linear(18, 3)], "PaddedLSTM gets 1 time, and a sequence has 6"),
+    ],
+)
+def test_sequences_that_another_layer_has_reshaped(layers: list[Layer], message: str) -> None:
+    model = Sequential(*layers, PaddedLSTM(3, 4), seed=1, dtype="float64")
+    with pytest.raises(ValueError, match=f"^{message}$"):
         model(examples().input)
-
-
-class Shortening(Layer):
-    """The first time alone."""
-
-    def output_shape(self, input_shape: Shape) -> Shape:
-        return input_shape[0], 1, input_shape[2]
-
-    def forward(self, input: Array) -> tuple[Array, Shape]:
-        return input[:, :1].copy(), input.shape
-
-    def backward(self, saved: Shape, grad_output: Array) -> Array:
-        grad_input = np.zeros(saved, grad_output.dtype)
-        grad_input[:, :1] = grad_output
-        return grad_input
 
 
 def test_a_model_that_heeds_lengths_is_not_compiled(capsys: pytest.CaptureFixture[str]) -> None:
