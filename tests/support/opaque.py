@@ -101,7 +101,8 @@ def run_layer(layer: Layer, input_shape: Shape, dtype: str, *, looking: bool) ->
     drawn = draw("random", input_shape, dtype, generator, layer.domain)
     model.forward(with_lengths(model, drawn, generator))  # which binds the noise
     for name, array in vars(getattr(layer, "noise", SimpleNamespace())).items():
-        setattr(layer.noise, name, array if looking else opaque(array))
+        # lengths are compared with the input's shape, and a layer may refuse them
+        setattr(layer.noise, name, array if looking or array.dtype.kind == "i" else opaque(array))
     output, saved = layer.forward(input)
     layer.backward_parameters(saved, grad_output)
     grad_input = layer.backward(saved, grad_output)
