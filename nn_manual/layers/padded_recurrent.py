@@ -21,12 +21,13 @@ class PaddedLSTM(LSTM, LayerWithLengths):
     With mask, (batch, time, 1), true up to each sequence's length:
 
         output     = where(mask, LSTM(where(mask, input, 0)), 0)
-        grad_input = where(mask, LSTM's grad_input of where(mask, grad_output, 0), 0)
+        grad_input = LSTM's grad_input of where(mask, grad_output, 0)
 
     Derivation: the output at a time depends on the input up to that time alone. So padding, which comes last, changes
     no output that counts. A padded output is 0 whatever the input is, so its gradient goes nowhere; then nothing that a
-    padded input could change has a gradient, and the gradients of the weights are sums over the times that count. The
-    padding becomes 0 before the LSTM reads it, since a sum with 0 * infinity isn't one without it.
+    padded input could change has a gradient: LSTM's grad_z is 0 at these times, and so is its grad_input, and the
+    gradients of the weights are sums over the times that count. The padding becomes 0 before the LSTM reads it, since a
+    sum with 0 * infinity isn't one without it.
 
     Raises ValueError as LSTM does, and unless `batch_first`: the rows of the data are the sequences.
     """
@@ -59,5 +60,4 @@ class PaddedLSTM(LSTM, LayerWithLengths):
         """Write the gradients of the parameters, return grad_input."""
         mask, of_lstm = saved
         self.check_gradient(grad_output, (*mask.shape[:2], self.hidden_size))
-        grad_input = LSTM.backward(self, of_lstm, np.where(mask, grad_output, np.zeros_like(grad_output)))
-        return np.where(mask, grad_input, np.zeros_like(grad_input))
+        return LSTM.backward(self, of_lstm, np.where(mask, grad_output, np.zeros_like(grad_output)))

@@ -101,13 +101,16 @@ def _computed(
     touched: Callable[[ast.AST], bool],
 ) -> frozenset[str]:
     """The names of the tensors that a statement computes, or that are computed from what it stores. Empty if nothing is
-    known. All `tensors` of the method if it stores what another method that writes gradients makes of its values.
+    known. All `tensors` of the method if it stores, or returns, what another method that writes gradients makes of
+    its values.
 
     For a `return`, only the elements that are `touched` count.
     """
     if isinstance(statement, ast.If):
         inside = (_computed(tree, inner, returns, tensors, lambda _: True) for inner in statements(statement))
         return frozenset().union(*inside)
+    if isinstance(statement, ast.Assign | ast.Return) and any(map(_writes_gradients, ast.walk(statement))):
+        return tensors
     if isinstance(statement, ast.Return):
         value = statement.value
         assert value is not None  # a method that returns nothing has no return
@@ -117,16 +120,15 @@ def _computed(
     grads = frozenset(f"grad_{node.attr}" for node in attributes if ast.unparse(node.value) == "self.grad")
     if grads:
         return grads
-    if isinstance(statement, ast.Assign) and any(map(_writes_gradients, ast.walk(statement.value))):
-        return tensors
     reads = functools.partial(_reads, names=_stored(statement))
     later = [other for other in statements(tree) if other.lineno > statement.lineno and reads(head(other))]
     return frozenset().union(*(_computed(tree, other, returns, tensors, reads) for other in later))
 
 
 def _writes_gradients(node: ast.AST) -> bool:
-    """Whether it is a call of the layer's own method `_..._backward`."""
-    return isinstance(node, ast.Call) and re.fullmatch(r"self\._\w+_backward", ast.unparse(node.func)) is not None
+    """Whether it is a call of the layer's own method `_..._backward`, or of the `backward` of its base."""
+    called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+    return re.fullmatch(r"self\._\w+_backward|[A-Z]\w*\.backward", called) is not None
 
 
 def _holds(part: ast.AST, node: ast.AST) -> bool:

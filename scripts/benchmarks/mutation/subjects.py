@@ -114,8 +114,15 @@ def _layer(owner: type[Layer]) -> Subject:
         "backward_parameters": ((), frozenset(parameters)),
         **dict.fromkeys(LAYER_HELPERS, ((output | grads | evaluated,), output | grads | evaluated)),
     }
-    own = [name for name in known if getattr(owner, name, None) is not getattr(Layer, name, None)]
+    # What a layer has from another one is mutated there.
+    others = [base for base in owner.__mro__[1:] if base in components(Layer).values()]
+    own = [name for name in known if not any(_same(owner, base, name) for base in [Layer, *others])]
     return Subject(owner, {name: known[name] for name in own}, _layer_trials)
+
+
+def _same(owner: type, base: type, name: str) -> bool:
+    """Whether a method of a class is that of its base, or neither has it."""
+    return getattr(owner, name, None) is getattr(base, name, None)
 
 
 def _loss(owner: type[Loss]) -> Subject:
@@ -193,13 +200,16 @@ def _sequential_trials(owner: type[Sequential], dtype: str) -> Iterator[Trial]:
 
 
 def _optimizer_trials(owner: type[Optimizer], dtype: str) -> Iterator[Trial]:
-    """Each setting, and a net whose parameters fill two of the blocks that an elementwise step goes through."""
+    """Each setting, and a net of one matrix: it fills two of the blocks that an elementwise step goes through. Others
+    go through one parameter after the other: from a second one, `previous` would have another shape.
+    """
     for settings in owner.examples():
         yield Trial(optimizer_cases(owner, settings, dtype, SEED), "optimizer", "")
-    for settings in owner.examples()[:2] if owner.is_elementwise else []:
-        net = Sequential(Linear(512, 2 * BLOCK_SIZE // 512, bias=False), seed=SEED, dtype=dtype)
+    for settings in owner.examples()[:2] if owner.is_elementwise else owner.examples():
+        in_features, out_features = (512, 2 * BLOCK_SIZE // 512) if owner.is_elementwise else (4, 3)
+        net = Sequential(Linear(in_features, out_features, bias=False), seed=SEED, dtype=dtype)
         optimizer = functools.partial(owner, **settings)
-        yield Trial(net_cases(net, MSELoss(), (2, 512), ("random",), optimizer), "optimizer", "")
+        yield Trial(net_cases(net, MSELoss(), (2, in_features), ("random",), optimizer), "optimizer", "")
 
 
 def _scheduler_trials(owner: type[Scheduler], dtype: str) -> Iterator[Trial]:

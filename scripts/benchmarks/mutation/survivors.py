@@ -57,6 +57,13 @@ RAVELED = "all but one of its dimensions are 1: its numbers have the same order,
 FLOORED = "the quotient is rounded down: for fewer than 1,000 numbers, a thousandth more changes nothing, nor does 1e-8"
 NO_BUFFERS = "a layer without buffers is not asked to update them"
 ZEROS = "they stay zeros, whatever they are multiplied by"
+ITS_SHAPE = "the mask depends on the shape of the input, and on none of its numbers"
+PADDED = (
+    "an input past the end of its sequence changes no output that counts, and has no gradient; tests/layers/"
+    "test_padded_recurrent.py has infinite ones, which would"
+)
+SYMMETRIC = "the matrix is symmetric: it is its own transpose, and so is each power of it"
+EITHER_WAY = "the iteration of a matrix and that of its transpose give the same: both move the singular values alone"
 FIRST_HIDDEN = "the hidden state of the first time step is 0, and in all others the previous matrix is the same"
 OTHER_MAP = "the two maps run in turn, their sizes differ, and `previous` keeps nothing of another shape"
 ALL_SCORES = "all scores of a row grow by the same amount, and so does the largest, which is subtracted"
@@ -69,6 +76,7 @@ THREE_SIGNS = (
 ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
 ZERO_GRADS = "np.zeros_like(saved.output[0])"
 ZERO_CELL = "np.zeros_like(saved.c[:1])"
+PADDED_INPUT = "output, saved = LSTM.forward(self, np.where(mask, input, np.zeros_like(input)))"
 BATCH_NORMS = ("BatchNorm1d", "BatchNorm2d")
 
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
@@ -787,6 +795,29 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             ("LSTM._layer", f"h = c_before = {ZERO_STATE}", ZERO_STATE),
             ("LSTM._layer_backward", f"grad_h = grad_c = {ZERO_GRADS}", ZERO_GRADS),
             ("LSTM._derivatives", f"c_before = np.concatenate([{ZERO_CELL}, saved.c[:-1]])", ZERO_CELL),
+        )
+        for mutated in (f"-{zeros}", f"{zeros} * 1.001", f"{zeros} * 2", f"previous(self, {zeros})")
+    },
+    **{
+        ("PaddedLSTM.forward", "mask = self.mask(input)", f"mask = self.mask({mutated})"): ITS_SHAPE
+        for mutated in ("-input", "input * 1.001", "input * 2", "input + 1e-08", "previous(self, input)")
+    },
+    ("PaddedLSTM.forward", PADDED_INPUT, PADDED_INPUT.replace("mask, input", "input, input")): PADDED,
+    ("PaddedLSTM.forward", PADDED_INPUT, PADDED_INPUT.replace("(input))", "(input) + 1e-08)")): PADDED,
+    **{
+        (method, line, line.replace(zeros, mutated)): ZEROS
+        for method, line, zeros in (
+            ("PaddedLSTM.forward", PADDED_INPUT, "np.zeros_like(input)"),
+            (
+                "PaddedLSTM.forward",
+                "return (np.where(mask, output, np.zeros_like(output)), (mask, saved))",
+                "np.zeros_like(output)",
+            ),
+            (
+                "PaddedLSTM.backward",
+                "return LSTM.backward(self, of_lstm, np.where(mask, grad_output, np.zeros_like(grad_output)))",
+                "np.zeros_like(grad_output)",
+            ),
         )
         for mutated in (f"-{zeros}", f"{zeros} * 1.001", f"{zeros} * 2", f"previous(self, {zeros})")
     },
