@@ -11,7 +11,8 @@ from nn_manual.trace.trace import CannotTrace, FixedValue, SourcePlace, Trace, T
 #: Why a value that the step was given became a constant, and how to avoid it. It follows "takes" or "it returns".
 LOST = (
     "an array that lost its trace, or a value as a number. Keep it: write x to np.zeros_like(x, shape=...), not to "
-    "np.zeros(...), look x up in np.array(table, like=x)[x], not in table[x], and draw random numbers as noise"
+    "np.zeros(...), look x up in np.array(table, like=x)[x], not in table[x], draw random numbers as noise, and take "
+    "what a schedule moves from coefficients"
 )
 
 

@@ -18,6 +18,7 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.model.memory import bind_buffers
 from nn_manual.optim import Optimizer
+from nn_manual.optim.scheduler_base import Scheduled
 from nn_manual.step.train_step import differentiate, update
 from nn_manual.trace.comparing import check_same
 from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerprint
@@ -83,6 +84,7 @@ def _proven(step: TracedStep, arrays: Mapping[str, Array]) -> Trace:
     generator = np.random.default_rng(0)
     changed = {name: others(name, array, generator) for name, array in arrays.items()}
     recorded = step.record(arrays)
+    step.move_settings()
     state = step.state()
     again = step.record(changed)
     check_same(recorded.trace, again.trace, recorded.origins)
@@ -127,6 +129,14 @@ class TracedStep:
                 raise tracer.blamed(error) from error
             results |= self._observed(self._saved)
             return Recorded(tracer.trace(results), tracer.origins, tracer.sums)
+
+    def move_settings(self) -> None:
+        """Give the copy of the optimizer other values of what a schedule may move: a step has them in the coefficients,
+        and one that reads the setting itself would keep that of the first step.
+        """
+        for member in self.optimizer.members:
+            lr, momentum = member.scheduled
+            member.scheduled = Scheduled(lr / 2, momentum and momentum / 2)
 
     @contextmanager
     def _watched_by(self, tracer: Tracer) -> Iterator[None]:

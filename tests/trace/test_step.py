@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -176,6 +177,23 @@ def test_what_can_not_be_traced_is_named(what: str, line: int, message: str) -> 
     with pytest.raises(CannotTrace) as error:
         trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch)
     assert str(error.value) == f"1 (Own).forward, test_step.py:{LINE + line}: {message}"
+
+
+class Stale(SGD):
+    """SGD that takes the lr from the settings: a step that is traced once would keep it."""
+
+    def move(
+        self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]  # noqa: ARG002
+    ) -> None:
+        param -= self.lr * grad
+
+
+def test_what_a_schedule_moves_must_come_from_the_coefficients() -> None:
+    model = Sequential(Linear(3, 3), seed=0)
+    with pytest.raises(CannotTrace) as error:
+        trace_update(model, MSELoss(), Stale(model, lr=0.1))
+    place = f"optimizer.move, test_step.py:{Stale.move.__code__.co_firstlineno + 3}"
+    assert str(error.value) == f"{place}: multiply takes {LOST}"
 
 
 def test_a_replay_takes_what_the_step_takes() -> None:
