@@ -58,13 +58,14 @@ class Muon(Optimizer):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """Both directions, both ratios, one iteration with other coefficients, a norm below eps, and all together."""
+        """Both directions, both ratios, one iteration with other coefficients, norms below eps, and all together."""
         return [
             {},
             {"nesterov": False, "momentum": 0.5},
             {"adjust_lr_fn": "match_rms_adamw", "weight_decay": 0.0},
             {"ns_steps": 1, "ns_coefficients": (1.5, -0.5, 0.0)},
             {"eps": 100.0, "ns_steps": 2, "momentum": 0.0},
+            {"eps": 100.0, "nesterov": False},
             {"ns_steps": 3, "ns_coefficients": (2.0, -1.5, 0.5), "eps": 0.5, "weight_decay": 0.5, "momentum": 0.8},
         ]
 

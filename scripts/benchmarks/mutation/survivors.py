@@ -77,6 +77,8 @@ ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
 ZERO_GRADS = "np.zeros_like(saved.output[0])"
 ZERO_CELL = "np.zeros_like(saved.c[:1])"
 PADDED_INPUT = "output, saved = LSTM.forward(self, np.where(mask, input, np.zeros_like(input)))"
+POLYNOMIAL = "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram @ gram)"
+ITERATION = "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogonal"
 BATCH_NORMS = ("BatchNorm1d", "BatchNorm2d")
 
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
@@ -373,9 +375,75 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(-math.pi * done)) / 2'): COSINE,
     ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(math.pi * -done)) / 2'): COSINE,
     ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(-(math.pi * done))) / 2'): COSINE,
-    ('Muon.move', "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram @ gram)", "polynomial = previous(self, coefficients['b']) * gram + coefficients['c'] * (gram @ gram)"): CONSTANT,
-    ('Muon.move', "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram @ gram)", "polynomial = coefficients['b'] * gram + previous(self, coefficients['c']) * (gram @ gram)"): CONSTANT,
-    ('Muon.move', "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogonal", "orthogonal = previous(self, coefficients['a']) * orthogonal + polynomial @ orthogonal"): CONSTANT,
+    **{
+        ("Muon.move", line, line.replace(old, f"previous(self, {old})")): CONSTANT
+        for line, names in (
+            ("momentum_buffer *= coefficients['keep']", ["keep"]),
+            ("momentum_buffer += coefficients['add'] * grad", ["add"]),
+            ("direction = coefficients['add'] * grad + coefficients['keep'] * momentum_buffer", ["add", "keep"]),
+            ("orthogonal = orthogonal / np.maximum(norm, coefficients['eps'])", ["eps"]),
+            (POLYNOMIAL, ["b", "c"]),
+            (ITERATION, ["a"]),
+        )
+        for old in (f"coefficients['{name}']" for name in names)
+    },
+    **{
+        ("Muon.move", "is_tall = param.shape[0] > param.shape[1]", f"is_tall = {mutated}"): EITHER_WAY
+        for mutated in (
+            *("param.shape[0] >= param.shape[1]", "param.shape[0] < param.shape[1]"),
+            *("-param.shape[0] > param.shape[1]", "param.shape[0] > -param.shape[1]"),
+            *("param.shape[0] * 1.001 > param.shape[1]", "param.shape[0] > param.shape[1] * 1.001"),
+            *("param.shape[0] * 2 > param.shape[1]", "param.shape[0] > param.shape[1] * 2"),
+            *("param.shape[0] + 1e-08 > param.shape[1]", "param.shape[0] > param.shape[1] + 1e-08"),
+        )
+    },
+    **{
+        ("Muon.move", line, mutated): SYMMETRIC
+        for line, mutated in (
+            ("gram = orthogonal @ orthogonal.T", "gram = (orthogonal @ orthogonal.T).T"),
+            *(
+                (POLYNOMIAL, POLYNOMIAL.replace(old, new))
+                for old, new in (
+                    (POLYNOMIAL.removeprefix("polynomial = "), f"({POLYNOMIAL.removeprefix('polynomial = ')}).T"),
+                    ("coefficients['b'] * gram", "(coefficients['b'] * gram).T"),
+                    ("coefficients['b'] * gram", "coefficients['b'] * gram.T"),
+                    ("coefficients['c'] * (gram @ gram)", "(coefficients['c'] * (gram @ gram)).T"),
+                    ("(gram @ gram)", "(gram @ gram).T"),
+                    ("(gram @ gram)", "(gram.T @ gram)"),
+                    ("(gram @ gram)", "(gram @ gram.T)"),
+                )
+            ),
+            (ITERATION, ITERATION.replace("polynomial", "polynomial.T")),
+        )
+    },
+    (
+        "Muon.move",
+        "norm = np.sqrt(np.sum(direction * direction))",
+        "norm = np.sqrt(np.sum((direction * direction).T))",
+    ): ORDER,
+    (
+        "Muon.move",
+        "orthogonal = orthogonal / np.maximum(norm, coefficients['eps'])",
+        "orthogonal = orthogonal / np.maximum(coefficients['eps'], norm)",
+    ): COMMUTES,
+    **{
+        ("Muon.move", "self.weight_decay", mutated): NO_DECAY
+        for mutated in ("True", "self.weight_decay + 1e-08")
+    },
+    **{
+        ("Muon.move", "self.weight_decay", mutated): ZERO
+        for mutated in ("-self.weight_decay", "self.weight_decay * 1.001", "self.weight_decay * 2")
+    },
+    (
+        "Muon._ratio",
+        "return 0.2 * math.sqrt(max(rows, columns))",
+        "return 0.2 * math.sqrt(max(columns, rows))",
+    ): COMMUTES,
+    (
+        "Muon._ratio",
+        "return math.sqrt(max(1, rows / columns))",
+        "return math.sqrt(max(rows / columns, 1))",
+    ): COMMUTES,
     (
         "CosineAnnealingLR.lr",
         "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2",
