@@ -72,7 +72,7 @@ class Waiting:
         try:
             absolute, scale = group.found(first, last + 1)
             passed = np.all(within(absolute, scale, group.plan.tolerances[: absolute.shape[1]]), axis=1)
-            wrong = self.look_again(group, last, passes=passed[-1])
+            wrong = self.look_again(group, last)
         except CannotStack:
             self._prove_each_alone(group)
             raise
@@ -85,12 +85,12 @@ class Waiting:
             both = joined(found, updated) if updated else found
             self._conclude(group, first + i, check, both, passes=passed[i])
 
-    def look_again(self, group: StepGroup, i: int, *, passes: bool) -> GradientReport | None:
+    def look_again(self, group: StepGroup, i: int) -> GradientReport | None:
         """Let the checker see the `i`-th step if that is due. Returns its report where it finds a mistake, of which the
         batched proof knows nothing. Raises CannotStack where it can't compare.
         """
         self._num_proofs += 1
-        if self._num_proofs & (self._num_proofs - 1) or not passes:
+        if self._num_proofs & (self._num_proofs - 1):
             return None
         with self._restored(group, i):
             report = self.checker.look_closely()

@@ -27,6 +27,7 @@ from nn_manual import (
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.judge.judge import Judge
+from nn_manual.check.many_steps import waiting
 from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.data import Examples
 from nn_manual.layers.fast_forms import rows
@@ -148,6 +149,15 @@ def test_a_wrong_small_part_ends_the_training() -> None:
     assert raised.value.batch[0].shape == (4, 3)
     assert prover_of(trainer).groups.reason == ""
     assert prover_of(trainer).numbers == []
+
+
+def test_a_step_that_has_rounding_is_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge excuses what doesn't pass as rounding: it knows nothing of small parts."""
+    trainer, examples = of_a_small_column()
+    double_the_small_column(trainer, from_step=4)
+    monkeypatch.setattr(waiting, "within", lambda absolute, *_: np.zeros(absolute.shape, bool))
+    with pytest.raises(GradientMismatch, match=r"wrong first in 0 \(Linear\): 0\.grad_weight"):
+        list(trainer.epoch(examples, 4, seed=0, epoch=0))
 
 
 def test_a_right_small_part_passes() -> None:
