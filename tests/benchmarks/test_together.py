@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from benchmarks.mutation.smallest import Fault
 from benchmarks.mutation.subjects import subjects
 from benchmarks.mutation.together import Verdict, verdicts
 
+from nn_manual.arrays import Array
 from nn_manual.check.many_steps import waiting
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import MSELoss
@@ -47,6 +49,23 @@ def test_a_step_that_is_judged_otherwise_counts(monkeypatch: pytest.MonkeyPatch)
     for alone, in_groups in found.differ:
         assert alone.startswith("step 2: gradient check failed: wrong first in 2 (Tanh): 2.grad_input")
         assert in_groups == ""
+
+
+@dataclass(eq=False)
+class Unwritten(Tanh):
+    """It returns memory that it doesn't write to: mostly what `right`, which is freed, has left there."""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        right = np.tanh(input)
+        del right
+        output = np.empty_like(input)
+        return output, output
+
+
+def test_memory_that_nobody_writes_to_is_called_wrong_in_both() -> None:
+    Unwritten.__name__ = "Tanh"  # its reference is torch's
+    found = verdicts(Unwritten, 0)
+    assert (found.num_caught, found.differ) == (2, [])
 
 
 def test_a_stale_formula_must_be_blamed_in_the_same_place() -> None:
