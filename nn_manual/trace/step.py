@@ -131,9 +131,7 @@ class TracedStep:
             return Recorded(tracer.trace(results), tracer.origins, tracer.sums)
 
     def move_settings(self) -> None:
-        """Give the copy of the optimizer other values of what a schedule may move: a step has them in the coefficients,
-        and one that reads the setting itself would keep that of the first step.
-        """
+        """Change what a schedule may move: a step that reads the setting, not the coefficients, would keep the first."""
         for member in self.optimizer.members:
             lr, momentum = member.scheduled
             member.scheduled = Scheduled(lr / 2, momentum and momentum / 2)
