@@ -131,7 +131,7 @@ class TracedStep:
             return Recorded(tracer.trace(results), tracer.origins, tracer.sums)
 
     def move_settings(self) -> None:
-        """Change what a schedule may move: a step that reads the setting, not the coefficients, would keep the first."""
+        """Change what a schedule may move: a step that reads the setting, not coefficients, would keep the first."""
         for member in self.optimizer.members:
             lr, momentum = member.scheduled
             member.scheduled = Scheduled(lr / 2, momentum and momentum / 2)
