@@ -98,7 +98,8 @@ def methods_that_compute(owner: type) -> set[str]:
         computing -= {"infer", "update_buffers"}
     if owner is SequentialLR:  # none of its examples moves a momentum; tests/optim/test_schedulers.py has one
         computing -= {"momentum"}
-    own = [vars(base) for base in owner.__mro__ if base not in CONTRACTS]
+    others = {base for base in owner.__mro__[1:] if base in SUBJECTS}  # whose methods are mutated there
+    own = [vars(base) for base in owner.__mro__ if base not in CONTRACTS | others]
     return computing & {name for members in own for name, value in members.items() if callable(value)}
 
 
