@@ -6,7 +6,8 @@ from nn_manual.config import EarlyStopping, RunConfig, load_config
 from nn_manual.data import Arrays
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, MSELoss
-from nn_manual.optim import StepLR
+from nn_manual.optim import Optimizer, StepLR
+from nn_manual.registry import components
 
 from .conftest import VALID, ErrorsOf, valid_but
 
@@ -102,7 +103,7 @@ def test_standard_input_is_a_file(tmp_path: Path, dash: str) -> None:
         ("optimizer.sgd.lr=0.5",
          "unknown optimizer 'sgd'; did you mean 'SGD'?"),
         ("optimizer.Adamx.lr=1", "unknown optimizer 'Adamx'; did you mean 'Adam'?"),
-        ("optimizer.Foo.lr=1", "unknown optimizer 'Foo'; known: Adam, AdamW, Muon, SGD"),
+        ("optimizer.Foo.lr=1", f"unknown optimizer 'Foo'; known: {', '.join(components(Optimizer))}"),
         ("optimizer.Adam.lr=1",
          "the optimizer is SGD: to replace it, write 'optimizer={Adam: {KEY: VALUE, ...}}'"),
         ("optimizer.lr=1", "lr is a key of SGD: write optimizer.SGD.lr"),
