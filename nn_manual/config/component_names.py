@@ -49,9 +49,9 @@ def unknown(kind: type, name: str) -> str:
     """The error about a name that is no component's of this kind."""
     label = KINDS[kind].label
     if ":" in name:  # a layer's name is read as module:Class before it comes here
-        advice_of_own = f"a config takes your own layers, not your own {label}: use Trainer, in Python"
-        return f"unknown {label} {quoted(name)}; {advice_of_own}"
-    if kind is Layer and "." in name:
-        return f"unknown layer {quoted(name)}; a layer of your own is module:Class"
-    known = [*named(kind), *([REPEAT] if kind is Layer else [])]
-    return f"unknown {label} {quoted(name)}{advice(name, known)}"
+        hint = f"; a config takes your own layers, not your own {label}: use Trainer, in Python"
+    elif kind is Layer and "." in name:
+        hint = "; a layer of your own is module:Class"
+    else:
+        hint = advice(name, [*named(kind), *([REPEAT] if kind is Layer else [])])
+    return f"unknown {label} {quoted(name)}{hint}"

@@ -18,6 +18,7 @@ from nn_manual.check.catalogue.inputs import with_lengths
 from nn_manual.check.input_kinds import draw
 from nn_manual.defaults import defines
 from nn_manual.layers import Layer
+from nn_manual.layers.with_lengths import LENGTHS
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
@@ -102,7 +103,7 @@ def run_layer(layer: Layer, input_shape: Shape, dtype: str, *, looking: bool) ->
     model.forward(with_lengths(model, drawn, generator))  # which binds the noise
     for name, array in vars(getattr(layer, "noise", SimpleNamespace())).items():
         # lengths are compared with the input's shape, and a layer may refuse them
-        setattr(layer.noise, name, array if looking or array.dtype.kind == "i" else opaque(array))
+        setattr(layer.noise, name, array if looking or name == LENGTHS else opaque(array))
     output, saved = layer.forward(input)
     layer.backward_parameters(saved, grad_output)
     grad_input = layer.backward(saved, grad_output)

@@ -179,19 +179,23 @@ def test_what_can_not_be_traced_is_named(what: str, line: int, message: str) -> 
     assert str(error.value) == f"1 (Own).forward, test_step.py:{LINE + line}: {message}"
 
 
+@dataclass(eq=False)
 class Stale(SGD):
-    """SGD that takes the lr from the settings: a step that is traced once would keep it."""
+    """SGD that takes a number from the settings: a step that is traced once would keep it."""
+
+    what: str = "lr"
 
     def move(
         self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]  # noqa: ARG002
     ) -> None:
-        param -= self.lr * grad
+        param -= getattr(self, self.what) * grad
 
 
-def test_what_a_schedule_moves_must_come_from_the_coefficients() -> None:
+@pytest.mark.parametrize("what", ["lr", "momentum"])
+def test_what_a_schedule_moves_must_come_from_the_coefficients(what: str) -> None:
     model = Sequential(Linear(3, 3), seed=0)
     with pytest.raises(CannotTrace) as error:
-        trace_update(model, MSELoss(), Stale(model, lr=0.1))
+        trace_update(model, MSELoss(), Stale(model, lr=0.1, momentum=0.9, what=what))
     place = f"optimizer.move, test_step.py:{Stale.move.__code__.co_firstlineno + 3}"
     assert str(error.value) == f"{place}: multiply takes {LOST}"
 

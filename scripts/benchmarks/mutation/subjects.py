@@ -205,11 +205,13 @@ def _optimizer_trials(owner: type[Optimizer], dtype: str) -> Iterator[Trial]:
     """
     for settings in owner.examples():
         yield Trial(optimizer_cases(owner, settings, dtype, SEED), "optimizer", "")
-    for settings in owner.examples()[:2] if owner.is_elementwise else owner.examples():
-        in_features, out_features = (512, 2 * BLOCK_SIZE // 512) if owner.is_elementwise else (4, 3)
-        net = Sequential(Linear(in_features, out_features, bias=False), seed=SEED, dtype=dtype)
+    examples, sizes = owner.examples(), (4, 3)
+    if owner.is_elementwise:
+        examples, sizes = examples[:2], (512, 2 * BLOCK_SIZE // 512)
+    for settings in examples:
+        net = Sequential(Linear(*sizes, bias=False), seed=SEED, dtype=dtype)
         optimizer = functools.partial(owner, **settings)
-        yield Trial(net_cases(net, MSELoss(), (2, in_features), ("random",), optimizer), "optimizer", "")
+        yield Trial(net_cases(net, MSELoss(), (2, sizes[0]), ("random",), optimizer), "optimizer", "")
 
 
 def _scheduler_trials(owner: type[Scheduler], dtype: str) -> Iterator[Trial]:
