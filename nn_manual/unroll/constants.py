@@ -36,6 +36,9 @@ MOVABLE = {"lr": "lr", "momentum": "momentum", "beta1": "momentum"}
 #: The modules whose functions may stand in such an expression.
 MODULES = {"math": math, "np": np}
 
+#: Python's functions that may stand there.
+FUNCTIONS = {"abs", "float", "int", "len", "max", "min"}
+
 
 class Unknown(Exception):  # noqa: N818 - says that the number itself is shown, not that something broke
     """An expression that the page can't show."""
@@ -126,21 +129,27 @@ class Resolver(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         """The side that the condition chooses."""
+        return self.visit(node.body if self.holds(node.test) else node.orelse)  # type: ignore[no-any-return]
+
+    def holds(self, condition: ast.expr) -> bool:
+        """Whether a condition on settings is true. Raises Unknown for a condition on anything that the page computes,
+        as the number of the step.
+        """
         scope = {"self": self.instance, **MODULES, **(self.frame.values if self.frame else {})}
         try:
-            return self.visit(node.body if eval(_code(node.test), scope) else node.orelse)  # type: ignore[no-any-return]
+            return bool(eval(_code(condition), scope))
         except (NameError, AttributeError, TypeError) as error:
             raise Unknown from error
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """A function of a module, len, or a method of the instance that returns one expression."""
+        """A function of a module or of Python, or a method of the instance that returns one expression."""
         function = node.func
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
             if function.value.id == "self" and not node.args:
                 return self.visit(_returned(getattr(type(self.instance), function.attr)))  # type: ignore[no-any-return]
             if function.value.id in MODULES:
                 return ast.Call(function, [self.visit(argument) for argument in node.args], [])
-        if isinstance(function, ast.Name) and function.id == "len":
+        if isinstance(function, ast.Name) and function.id in FUNCTIONS:
             return ast.Call(function, [self.visit(argument) for argument in node.args], [])
         raise Unknown
 
@@ -193,57 +202,3 @@ def number(value: Any, node: ast.expr | None, resolver: Resolver) -> Expression:
         if type(found) is type(value) and found == value:
             return text
     return literal(value)
-
-
-class Coefficients:
-    """The numbers in an optimizer's formula, as expressions of lr, the settings and the number of the step, in `texts`.
-    `before` are assignments that come first, name and expression. `texts` is None if the source is too complicated.
-    """
-
-    def __init__(self, member: Optimizer, settings: NamedSettings) -> None:
-        self.before: list[tuple[Name, Expression]] = []
-        self.texts: dict[str, Expression] | None = {}
-        try:
-            self._read(member, settings)
-        except (Unknown, OSError, SyntaxError, AssertionError):
-            self.before, self.texts = [], None
-
-    def _read(self, member: Optimizer, settings: NamedSettings) -> None:
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(type(member).coefficients))).body
-        assert isinstance(definition, ast.FunctionDef)
-        step = 3
-        resolver = Resolver(settings, member, None, {})
-        resolver.free = {definition.args.args[1].arg: step}
-        expected = member.coefficients(step)
-        for statement in definition.body[1:]:
-            if isinstance(statement, ast.Assign):
-                (target,) = statement.targets
-                self._assign(target, statement.value, resolver, settings, member)
-            elif isinstance(statement, ast.Return) and isinstance(statement.value, ast.Dict):
-                for key, node in zip(statement.value.keys, statement.value.values, strict=True):
-                    assert isinstance(key, ast.Constant)
-                    text, value = resolver.text(node)
-                    self._add(str(key.value), text, is_right=value == expected[str(key.value)])
-            else:
-                raise Unknown
-
-    def _add(self, name: str, text: Expression, *, is_right: bool) -> None:
-        if not is_right or self.texts is None:
-            raise Unknown
-        if len(text.names) > 3:  # too long for the formula
-            self.before.append((Name(name), text))
-            text = of(Name(name))
-        self.texts[name] = text
-
-    def _assign(
-        self, target: ast.expr, node: ast.expr, resolver: Resolver, settings: NamedSettings, member: Any
-    ) -> None:
-        if isinstance(target, ast.Tuple) and isinstance(node, ast.Attribute):  # beta1, beta2 = self.betas
-            for name, value in zip(target.elts, getattr(member, node.attr), strict=True):
-                assert isinstance(name, ast.Name)
-                resolver.arrays = {**resolver.arrays, name.id: (of(settings.name(member, name.id, value)), value)}
-            return
-        assert isinstance(target, ast.Name)
-        text, value = resolver.text(node)
-        self.before.append((Name(target.id), text))
-        resolver.arrays = {**resolver.arrays, target.id: (of(Name(target.id)), value)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.observed import Observed
 from nn_manual.trace.trace import View
-from nn_manual.unroll.constants import Coefficients, NamedSettings
+from nn_manual.unroll.coefficients import Coefficients
+from nn_manual.unroll.constants import NamedSettings
 from nn_manual.unroll.syntax import Expression, Name, of
 from nn_manual.unroll.versions import Version
 
@@ -103,5 +104,4 @@ def _coefficient(name: str, coefficients: list[Coefficients]) -> Expression | No
     index, _, field = name.partition(".")
     if not index.isdigit() or int(index) >= len(coefficients) or ".noise." in name:
         return None
-    texts: Any = coefficients[int(index)].texts
-    return texts.get(field) if texts else None
+    return coefficients[int(index)].texts.get(field)

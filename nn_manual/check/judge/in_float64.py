@@ -53,6 +53,8 @@ class Again:
         input, target = (double_of(array) for array in (step.recorded.first.input, step.recorded.loss.target))
         recording = self._recording(step)
         model = recording.model
+        if not self._are_own:
+            self._run_on_others(step, model, input, target)
         np.copyto(twin.param, model.param_arena)
         for grad in (model.grad_arena, *model.ties.use_grads.values()):
             grad.fill(np.nan)  # what backward forgets to write, or adds to, shows here, too
@@ -61,6 +63,17 @@ class Again:
         if input.shape not in self._plans:
             self._plans[input.shape] = Plan(model, recorded, input_grad=self.input_grad)
         return prove(twin, recorded, self._plans[input.shape])
+
+    def _run_on_others(self, step: Proof, model: Sequential, input: Array, target: Array) -> None:
+        """Run the copy on other values first. A layer that keeps something of a step and uses it in the next would find
+        there what is right for this step.
+        """
+        try:
+            others = step.recorded.with_lengths(np.roll(input, 1))
+            run_step(model, self.loss, others, target, input_grad=self.input_grad)
+        except BaseException as error:  # a layer may raise anything on values that aren't the data's
+            raise_if_nobodys_fault(error)
+        _fill(model, step.param, step.recorded.buffers_before)
 
     def _recording(self, step: Proof) -> Recording:
         """The recording of a float64 copy of the model, which is set to where the step began."""

@@ -151,8 +151,13 @@ class Prover:
         return check
 
     def skip(self) -> None:
-        """The step just made has no loss and nothing to compare. Its row stays empty."""
-        self.flush()  # the rows of steps that wait follow each other
+        """The step just made has no loss and nothing to compare. Its row stays empty. Raises what the checker's `skip`
+        does, and first what it finds of the steps that wait.
+        """
+        try:
+            self.checker.skip()
+        finally:
+            self.flush()  # the rows of steps that wait follow each other
         self._count += 1
 
     def _update_of(self, group: StepGroup, i: int) -> Differences:

@@ -143,6 +143,9 @@ class SlicedChecker(GradientChecker, Watch):
             error.batch = self.recorded.input, self._target[part.rows]
             error.first_row = part.rows.start
 
+    def skip(self) -> None:
+        """As in every checker; `compare_sum` has seen to it, for it knows the whole batch."""
+
     def settle(self, make_again: Callable[[BatchPart], object]) -> None:
         """Raise on every process what one of them has found in its slices: each makes that slice again and finds it,
         too.
@@ -167,6 +170,7 @@ class SlicedChecker(GradientChecker, Watch):
         loss = LossOfBatch(value, prediction, grad, self._target, self._parts)
         sums = sums_of(self._grads, [self._weight_in_sum(part) for part in self._parts], self.model, self.group)
         if not self.loss.has_value(sum(part.denominator for part in self._parts)):
+            self.compare_nothing(prediction, self._target)
             return
         if self.slices.synchronized:
             gather_batch(self.recorded, self._recordings, loss, self.model.ties.use_grads.keys(), self.group)

@@ -105,7 +105,7 @@ class Anchored(AnchoredRun):
         input.requires_grad_(self.plan.input_grad and input.is_floating_point())
         target = self._tensor(self.recorded.loss.target).requires_grad_(self.plan.target_grad)
         prediction = self.chain(self.plan.chain, input)
-        loss = _run_loss(self.twin, prediction, target)
+        loss = run_loss(self.twin, prediction, target)
         self.values["loss"] = loss.detach()
         self.values |= {name: buffer.to(prediction.dtype, copy=True) for name, buffer in self.twin.buffers.items()}
         self.nodes |= {"loss.grad_prediction": prediction, "loss.grad_target": target}
@@ -256,7 +256,7 @@ def _is_like(value: object, ours: torch.Tensor) -> bool:
     return isinstance(value, torch.Tensor) and value.shape == ours.shape and value.dtype == ours.dtype
 
 
-def _run_loss(twin: Twin, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+def run_loss(twin: Twin, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """torch's value of the loss. Raises CannotCompare where it isn't a scalar tensor."""
     try:
         loss = twin.loss_function(prediction, target)

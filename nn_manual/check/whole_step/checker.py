@@ -13,12 +13,14 @@ The file is long because one object is asked about a step at once, in full, and 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from nn_manual.arrays import Array, Padded, Shape
 from nn_manual.check.compare.comparison import CannotCompare, Quantity
@@ -32,8 +34,9 @@ from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
+from nn_manual.check.step.reference import run_loss
 from nn_manual.check.step.structure import check_structure
-from nn_manual.check.twin.model import Twin, threads_for
+from nn_manual.check.twin.model import Twin, as_tensor, threads_for
 from nn_manual.check.whole_step.evidence import Evidence
 from nn_manual.check.whole_step.update import UpdateChecker, compare_clipping
 from nn_manual.errors import GradientMismatch
@@ -122,7 +125,22 @@ class GradientChecker:
             raise mismatch_for(str(problem)) from None
 
     def skip(self) -> None:
-        """The recorded step has no loss and nothing to compare."""
+        """The recorded step has no loss and nothing to compare: its loss says that nothing counts. Raises
+        GradientMismatch where torch's loss is a number other than 0.
+        """
+        calls = self.recorded.loss
+        assert calls.prediction is not None  # the step has run
+        assert calls.target is not None
+        self.compare_nothing(calls.prediction, calls.target)
+
+    def compare_nothing(self, prediction: Array, target: Array) -> None:
+        """The same for a batch of this prediction and this target. A wrong `denominator` would hide the batch."""
+        with comparing(), torch.no_grad():
+            theirs = float(run_loss(self.twin, as_tensor(prediction), as_tensor(target)))
+        if theirs and not math.isnan(theirs):
+            denominator = self.loss.denominator(target)
+            text = f"the loss has the denominator {denominator:g}, so nothing counts, but torch's is {theirs:.6g}"
+            raise mismatch_for(f"loss: {text}")
 
     def _compared(self, step: Proof) -> StepCheck:
         plan, found = step.plan, self.differences(step)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 from nets import batch, break_gradient, net, replace_method
 
-from nn_manual import SGD, GradientMismatch, Linear, MSELoss, NotFiniteError, Sequential, Tanh, Trainer, check_gradients
+from nn_manual import (
+    SGD,
+    GradientMismatch,
+    Linear,
+    MaxPool2d,
+    MSELoss,
+    NotFiniteError,
+    Sequential,
+    Tanh,
+    Trainer,
+    check_gradients,
+)
 from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.check.input_kinds import draw
 from nn_manual.check.judge.report import StepCheck
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
@@ -108,3 +120,29 @@ def test_a_state_vector_that_cancels_is_rounding_and_a_wrong_one_is_not() -> Non
     replace_method(optimizer, "step", lambda right, self: (right(self), self.vectors["momentum_buffer"].__imul__(2)))
     with pytest.raises(GradientMismatch, match=r"optimizer: 0\.weight\.momentum_buffer"):
         step(2.0, 1.15 * 2.0 * 1.00001)
+
+
+class UsesTheLastPlace(MaxPool2d):
+    """Its backward takes the places of the forward before."""
+
+    torch_class: ClassVar[str | None] = "MaxPool2d"
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Shape]]:
+        output, (place, shape) = super().forward(input)
+        before, self.before = vars(self).get("before", place), place
+        return output, (before, shape)
+
+
+def test_a_layer_that_is_right_where_a_step_is_made_again_is_wrong() -> None:
+    """Ties that rounding breaks excuse another place. Made again in float64, the step finds the place of its own
+    forward, which is the one before then.
+    """
+    layers = Linear(3, 4), Tanh(), UsesTheLastPlace(2), Tanh(), Linear(2, 3)
+    trainer = Trainer(model := Sequential(*layers, seed=0), MSELoss(), SGD(model, lr=0.1), check_memory=0)
+    generator = np.random.default_rng(1)
+    steps = [
+        (draw("tied", (2, 2, 4, 3), "float32", generator), generator.standard_normal((2, 2, 2, 3), np.float32))
+        for _ in range(3)
+    ]
+    with pytest.raises(GradientMismatch, match=r"backward uses what another forward\s+left behind"):
+        _ = [trainer.train_step(*step) for step in steps]
