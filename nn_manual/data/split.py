@@ -38,7 +38,8 @@ def split_examples(
 
     Both parts keep the order of the source: `batches` shuffles. `standardize` applies to the inputs and, if
     `num_classes` is None, to the targets. It is computed in float64, before the cast. Integer inputs stay as they are,
-    in int64. If `transform` is given, it is applied instead. Raises ValueError if it has other columns.
+    in int64. If `transform` is given, it is applied instead. Raises ValueError if it has other columns, and
+    for a class that isn't a whole number.
 
     The lengths of an input that is Padded go with its sequences.
 
@@ -48,6 +49,8 @@ def split_examples(
     """
     if transform is not None:
         _check_columns(names.input, transform.names.input)
+    if num_classes is not None:
+        _check_whole(examples.target)
     is_validation = _held_out(len(examples.input), validation_fraction, seed)
     input = unpadded(examples.input)
 
@@ -87,6 +90,14 @@ def _check_columns(names: tuple[str, ...] | None, of_training: tuple[str, ...] |
         raise ValueError(f"has {counted(len(names), 'column')}, training had {len(of_training)}")
     index = [name == other for name, other in zip(names, of_training, strict=True)].index(False)
     raise ValueError(f"column {index}, counted from 0, is {names[index]!r}, in training it was {of_training[index]!r}")
+
+
+def _check_whole(target: Array) -> None:
+    """Raise ValueError for a class that isn't a whole number: as an integer it would be another class."""
+    if target.dtype.kind == "f":
+        wrong = target[target != np.trunc(target)]  # a NaN differs from itself
+        if wrong.size:
+            raise ValueError(f"a class must be a whole number, not {wrong[0]}")
 
 
 def _held_out(num_examples: int, validation_fraction: float, seed: int) -> Array:

@@ -64,6 +64,11 @@ class Transform(NamedTuple):
     target: Standardization | None = None
     names: Names = Names()
 
+    def changes_as(self, other: Transform) -> bool:
+        """Whether both change numbers in the same way, bit for bit."""
+        own, others = self.as_json(), other.as_json()
+        return all(repr(own[part]) == repr(others[part]) for part in ("input", "target"))
+
     def as_json(self) -> dict[str, Any]:
         """The content of a run's data.json. Floats that are read back have the same bits:
 

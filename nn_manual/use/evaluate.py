@@ -98,6 +98,9 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
         split = data.load(config.seed, run.model.dtype, run.transform)
     except ValueError as error:
         raise DataError(f"{source}: {error}") from error
+    if not split.transform.changes_as(run.transform):
+        text = "load must apply the `transform` that it is given, and return it in the Split"
+        raise DataError(f"{source}: the numbers weren't changed as those of training were: {text}")
     if is_own and sha256 is not None and sha256_of(split) != sha256:
         raise DataError(f"{source}: the data are not those that the run was trained on; a copy counts as other data")
     if num_validation := len(split.validation.input):

@@ -137,6 +137,7 @@ def _texts(result: Score) -> Iterator[tuple[str, str]]:
         yield f"because {SURVIVORS[f'{result.owner}.{mutant.method}', mutant.line, mutant.mutated]}", "    "
     for mutant in result.missed:
         yield f"MISSED: {mutant}", ""
+        yield "a mistake that computes the same belongs into mutation/survivors.py, with the proof", "    "
     for mutant in result.wrongly_proven:
         yield f"CAUGHT, though proven to compute the same: {mutant}", ""
     for mutant, words in result.misnamed:

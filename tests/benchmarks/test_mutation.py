@@ -168,6 +168,24 @@ def test_the_mutants_of_a_method_line_by_line() -> None:
     np.testing.assert_array_equal(Doubled().backward(None, np.ones(3)), [2, 2, 2])
 
 
+@dataclass(eq=False)
+class Counts(Doubled):
+    """A layer whose method may end before its last line."""
+
+    total: float = 0.0
+
+    def count(self, input: Array) -> None:
+        if not input.size:
+            return
+        self.total += float(input.sum())
+
+
+def test_a_return_of_nothing_computes_nothing() -> None:
+    found = list(mutants(Counts, "count", (), RETURNS, lambda changed: changed().count(np.ones(3))))
+    assert {mutant.tensors for mutant in found} == {RETURNS}
+    assert "self.total -= float(input.sum())" in {mutant.mutated for mutant in found}
+
+
 def test_a_mistake_counts_for_what_comes_of_its_line() -> None:
     tensors_of = {str(mutant): mutant.tensors for mutant in made(Linear)}
     assert tensors_of["Linear.backward_parameters, sign: input = -saved"] == {"grad_weight"}

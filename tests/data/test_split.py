@@ -104,6 +104,14 @@ def test_class_targets_are_left_alone_and_int64() -> None:
     assert split.train.input.dtype == np.float32
 
 
+def test_a_class_between_two_is_refused() -> None:
+    target = np.array([0, 1, 1.5, 2])
+    with pytest.raises(ValueError, match=r"^a class must be a whole number, not 1\.5$"):
+        split_examples(Examples(np.ones((4, 1)), target), 3, 0.0, 0, FLOAT64, standardize=False)
+    split = split_examples(Examples(np.ones((4, 1)), np.floor(target)), 3, 0.0, 0, FLOAT64, standardize=False)
+    assert split.train.target.tolist() == [0, 1, 1, 2]
+
+
 def test_arrays_are_contiguous() -> None:
     rotated = np.arange(60.0).reshape(10, 3, 2).transpose(0, 2, 1)  # numpy keeps this layout where it selects rows
     train, validation, *_ = split_examples(Examples(rotated, rotated), None, 0.3, 0, FLOAT64, standardize=False)

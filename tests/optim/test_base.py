@@ -26,13 +26,16 @@ def moved_blindly(optimizer: Any, num_steps: int) -> Array:
     """The parameters after some steps in which `move` may look at no value."""
     model = optimizer.model
     param: Array = model.param_arena.copy()
-    shape = (-1,) if optimizer.is_elementwise else (2, 3)
-    vectors = {name: opaque(vector.copy().reshape(shape)) for name, vector in optimizer.vectors.items()}
+    state = {name: vector.copy() for name, vector in optimizer.vectors.items()}
     for step in range(1, num_steps + 1):
         values = optimizer.coefficients(step).items()
         coefficients = {name: opaque(np.array(value, model.dtype)) for name, value in values}
-        grad = opaque(model.grad_arena.reshape(shape))
-        optimizer.move(opaque(param.reshape(shape)), grad, vectors, coefficients)
+        for part in optimizer.parts:
+            for block, own, shape in part.blocks:
+                form = (-1,) if shape is None else shape
+                vectors = {name: opaque(vector[own].reshape(form)) for name, vector in state.items()}
+                grad = opaque(model.grad_arena[block].reshape(form))
+                optimizer.move(opaque(param[block].reshape(form)), grad, vectors, coefficients)
     return param
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from text_runs import write_run
 from trained_runs import CONFIG, IDENTITY, OF_REGRESSION, REGRESSION, SWAPPED, write_trained
 
 from nn_manual.config import load_config
-from nn_manual.data import Transform
+from nn_manual.data import Arrays, Split, Transform
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.run.new_run import run
 from nn_manual.use.evaluate import EvaluatedRun, evaluate
@@ -126,6 +127,19 @@ class TestOtherData:
         directory = write_trained(tmp_path, text, last=weights)
         with pytest.raises(DataError, match=r"^Iris: has 4 columns, training had 2$"):
             evaluated(directory, "data=Iris")
+
+
+def test_data_that_ignore_the_transform_of_training(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = Arrays.load
+
+    def ignoring(data: Arrays, seed: int, dtype: Any, transform: Any = None) -> Split:
+        del transform
+        return load(data, seed, dtype)
+
+    monkeypatch.setattr(Arrays, "load", ignoring)
+    Path("other.csv").write_text(TRAIN.replace("3,10", "4,10"))
+    with pytest.raises(DataError, match="load must apply the `transform` that it is given, and return it in the Split"):
+        evaluated(trained, "data.Arrays.file=other.csv")
 
 
 def test_a_regression(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def optimizer_cases(
         bias = optimizer_class.num_dims is None
         layers = Linear(3, 4, bias=bias), Tanh(), Linear(4, 2, bias=bias)
         model, loss = Sequential(*layers, seed=seed, dtype=dtype), MSELoss()
-        optimizer = optimizer_class(model, lr=0.1, **settings)
+        optimizer = optimizer_class(model, **{"lr": 0.1} | dict(settings))
         checker = GradientChecker(model, loss, optimizer)
         for step in range(1, 11):
             input, target = draw(kind, (6, 3), dtype, generator), draw("random", (6, 2), dtype, generator)

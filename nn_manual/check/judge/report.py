@@ -175,7 +175,8 @@ class GradientReport:
 
     def _row(self, c: Comparison, width: int, shape: int) -> str:
         verdict = "" if c.passed else " rounding" if c.name in self.rounding else " WRONG"
-        errors = f"{c.absolute:9.1e} {c.relative:9.1e} {c.tolerance:8.1e} {c.ulps:8.3g}"
+        ulps = c.ulps if c.scale or not c.absolute else np.inf  # at 0 the last place is that of the smallest number
+        errors = f"{c.absolute:9.1e} {c.relative:9.1e} {c.tolerance:8.1e} {ulps:8.3g}"
         return f"{c.name:{width}} {_shape(c):>{shape}} {errors}{verdict}"
 
 

@@ -25,6 +25,9 @@ from nn_manual.optim import Optimizer
 #: The package's name, with which the modules of its own layers begin.
 PACKAGE = __name__.partition(".")[0]
 
+#: How a report introduces the other value of a gradient, by what it comes from.
+ORIGINS = {Source.TORCH: "torch has", Source.REFERENCE: "its reference has", Source.FORWARD: "differences give"}
+
 
 class Plan:
     """The quantities of one checked step, in the order in which a mistake would spread.
@@ -87,9 +90,9 @@ class Plan:
         self.without_saturation: set[str] = set()
         self._tolerances = {item.name: self._tolerance_of(item) for item in self.items}
         widest = max(self._tolerances.values())
-        self.forward = [*self._forward_of(self.chain), Quantity("loss", "loss", widest)]
+        self.forward = [*self._forward_of(self.chain), Quantity("loss", "loss", widest, _origin_for(loss))]
         loss_grads = ["grad_prediction", *(["grad_target"] if self.target_grad else [])]
-        self.backward = [Quantity(f"loss.{name}", "loss", widest) for name in loss_grads]
+        self.backward = [Quantity(f"loss.{name}", "loss", widest, _origin_for(loss)) for name in loss_grads]
         self.backward += self._backward_of(self.chain[self.first :], self.first_grad_input - self.first)
         #: The names of the uses of each shared parameter, by that of its gradient. Clipping would change this: then the
         #: sum is compared when it is clipped.
@@ -100,7 +103,8 @@ class Plan:
         }
         self.backward += [Quantity(name, "Sequential", widest) for name in self.sums]
         self.update = [
-            Quantity(name, "optimizer", tolerances.UPDATE[model.dtype.name]) for name in _updated(model, optimizer)
+            Quantity(name, "optimizer", tolerances.UPDATE[model.dtype.name], _origin_for(optimizer))
+            for name in _updated(model, optimizer)
         ]
         of_clipping = Quantity(
             "clipped gradient", "clip_grad_norm", tolerances.sum_of_products(model.dtype, model.num_parameters)
@@ -134,18 +138,19 @@ class Plan:
                     yield Quantity(f"{name}.grad_output", item.label, self._tolerances[item.name])
                 yield from self._backward_of(children[first:], child_grad_input - first)
             names = gradient_names(item)
-            tolerance, origin = self._tolerances[item.name], "torch has"
-            if self.counterparts[item.name].source is Source.FORWARD:
-                tolerance, origin = self.differences_tolerance(item), "differences give"
+            tolerance, source = self._tolerances[item.name], self.counterparts[item.name].source
+            if source is Source.FORWARD:
+                tolerance = self.differences_tolerance(item)
             if i < first_grad_input or item.name in self.integer_inputs:
                 names = names[:-1]
             for name in names:
-                yield Quantity(name, item.label, tolerance, origin)
+                yield Quantity(name, item.label, tolerance, ORIGINS[source])
 
     def _output_of(self, item: Item) -> Quantity:
         name, tolerance = f"{item.name}.output", self._tolerances[item.name]
-        if self.counterparts[item.name].source is not Source.FORWARD:
-            return Quantity(name, item.label, tolerance)
+        source = self.counterparts[item.name].source
+        if source is not Source.FORWARD:
+            return Quantity(name, item.label, tolerance, ORIGINS[source])
         if self.dtype != np.float64:
             tolerance = max(tolerance, tolerances.OWN_FORWARD)
         return Quantity(name, item.label, tolerance, "in float64 it is")
@@ -167,6 +172,10 @@ class Plan:
 
     def _tolerance_of(self, item: Item) -> float:
         return tolerances.sum_of_products(self.dtype, longest_sum(item.layer, *self.shapes[item.name]))
+
+
+def _origin_for(component: object) -> str:
+    return ORIGINS[Source.REFERENCE if defines(component, "reference") else Source.TORCH]
 
 
 def longest_sum(layer: Layer, input_shape: Shape, output_shape: Shape) -> int:

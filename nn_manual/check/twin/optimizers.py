@@ -17,7 +17,7 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.check.twin.optimizer_places import Place, places
 from nn_manual.defaults import defines
-from nn_manual.errors import first_words_of, last_line, raise_if_nobodys_fault
+from nn_manual.errors import first_words_of, last_line, raise_if_nobodys_fault, words_of
 from nn_manual.optim import Optimizer
 from nn_manual.optim.scheduler_base import Scheduled
 
@@ -144,7 +144,10 @@ class _TorchClass:
         options = _options({name: getattr(optimizer, name) for name in optimizer.setting_names()})
         if "fused" in inspect.signature(torch_class).parameters:
             options["fused"] = True  # torch's fastest kernel
-        self._optimizer: torch.optim.Optimizer = torch_class(groups, **options)
+        try:
+            self._optimizer: torch.optim.Optimizer = torch_class(groups, **options)
+        except Exception as error:
+            raise TypeError(f"torch.optim.{torch_class.__name__} refuses the settings: {words_of(error)}") from error
 
     def step(self, runs: Sequence[_Run], scheduled: Sequence[Scheduled]) -> None:
         """Move these, with these lrs and momenta."""
@@ -167,7 +170,14 @@ class _TorchClass:
             for name, vector in run.vectors.items():
                 made = state[run.param].get(name)  # none for a group whose settings don't need it
                 if made is not None and made is not vector:  # at the first step
+                    if made.shape != vector.shape:  # copy_ would spread it
+                        raise self._of_other_shape(name, made, vector)
                     vector.copy_(made)
+
+    def _of_other_shape(self, name: str, made: torch.Tensor, vector: torch.Tensor) -> CannotCompare:
+        class_name, shapes = type(self._optimizer).__name__, [tuple(each.shape) for each in (made, vector)]
+        text = f"torch.optim.{class_name} keeps {name} in shape {shapes[0]}, and ours is shaped as its parameter, "
+        return CannotCompare(f"optimizer: {text}{shapes[1]}: give the class a `reference`")
 
 
 class _OwnReference:

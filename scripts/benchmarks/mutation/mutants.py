@@ -113,7 +113,8 @@ def _computed(
         return tensors
     if isinstance(statement, ast.Return):
         value = statement.value
-        assert value is not None  # a method that returns nothing has no return
+        if value is None:
+            return frozenset()
         elements = value.elts if isinstance(value, ast.Tuple) and len(returns) > 1 else [value]
         return frozenset().union(*(names for names, part in zip(returns, elements, strict=True) if touched(part)))
     attributes = (node for node in ast.walk(statement) if isinstance(node, ast.Attribute))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from nn_manual import SGD, AdamW, GradientMismatch, Linear, MSELoss, Sequential, Trainer
+from nn_manual.arrays import Array
 from nn_manual.check.twin.optimizers import OptimizerTwin
 from nn_manual.data import Examples
+from nn_manual.optim import Optimizer
 from nn_manual.optim.scheduler_base import Scheduled
 from nn_manual.step.slices.cut import Slicing
 
@@ -135,3 +138,42 @@ def test_an_optimizer_that_torch_does_not_have() -> None:
 
     with pytest.raises(TypeError, match=r"^torch\.optim has no Halving: there is nothing to check it against$"):
         OptimizerTwin(Halving(Sequential()), np.dtype(np.float32))
+
+
+@dataclass(eq=False)
+class Adafactor(Optimizer):
+    """With one sum for each row, which it spreads over the row, as state has the shape of the parameters."""
+
+    is_elementwise: ClassVar[bool] = False
+    num_dims: ClassVar[int | None] = 2
+
+    def check_settings(self) -> None:
+        """Any will do."""
+
+    def vector_names(self) -> list[str]:
+        return ["row_var"]
+
+    def coefficients(self, step: int) -> dict[str, float]:
+        return {"lr": self.lr * step}
+
+    def move(
+        self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
+    ) -> None:
+        vectors["row_var"][...] = (grad * grad).mean(axis=1, keepdims=True)
+        param -= coefficients["lr"] * grad
+
+
+def test_state_of_another_shape_than_torchs_is_no_mistake_of_a_formula() -> None:
+    model = Sequential(Linear(3, 4, bias=False), seed=0)
+    batch = np.ones((2, 3), np.float32), np.ones((2, 4), np.float32)
+    with pytest.raises(GradientMismatch) as caught:
+        Trainer(model, MSELoss(), Adafactor(model)).train_step(*batch)
+    words = "torch.optim.Adafactor keeps row_var in shape (4, 1), and ours is shaped as its parameter, (4, 3): give the"
+    assert words in " ".join(str(caught.value).split())
+
+
+def test_settings_that_torch_refuses_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SGD, "check_settings", lambda _: None)
+    model = Sequential(Linear(3, 4), seed=0)
+    with pytest.raises(TypeError, match=r"^torch.optim.SGD refuses the settings: ValueError: Invalid momentum value"):
+        Trainer(model, MSELoss(), SGD(model, momentum=-1.0))
