@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from nn_manual.arrays import Array
 from nn_manual.data.base import Dataset, Examples, Split
-from nn_manual.data.csv_files import STANDARD_INPUT, read_csv
+from nn_manual.data.categories import Categories
+from nn_manual.data.csv_files import CsvForm, read_csv
+from nn_manual.data.csv_records import STANDARD_INPUT
+from nn_manual.data.held_out import check_validation_fraction
 from nn_manual.data.npz_files import read_npz, read_padded
-from nn_manual.data.reading import SLICE_SIZE
-from nn_manual.data.split import check_validation_fraction, split_examples
+from nn_manual.data.prepared import fill, held_out_of, numbers_of, with_names_of
+from nn_manual.data.split import split_examples
 from nn_manual.data.tables import Kind, Part, Table
-from nn_manual.data.transform import Names, Transform
+from nn_manual.data.transform import Transform
 from nn_manual.errors import DataError
-from nn_manual.messages import counted
 
 Task = Literal["classification", "regression"]
+Missing = Literal["mean", "drop"]
 
 
 @dataclass
@@ -28,12 +31,23 @@ class Arrays(Dataset):
 
     The file "-" is a CSV on standard input, which can be read once: to run the config again, pipe it again. `target`
     and `input` name columns of the CSV, or one array each of the .npz; without `input`, a CSV's input is every column
-    that isn't a target. The target of a classification is classes 0, 1, ..., num_classes - 1, each of which occurs. The
-    target of a regression is any numbers, one output for each column.
+    that isn't a target. `delimiter` stands between the cells; without it, the header shows which one does.
 
-    Numbers are taken as they are, unless `standardize`: then the input's columns, and a regression's targets, are
+    The target of a classification is classes 0, 1, ..., num_classes - 1, each of which occurs, or names: a column whose
+    first cell isn't a number. The classes then are the names in the order of the alphabet. The target of a regression
+    is any numbers, one output for each column. `categories` names columns whose cells are names, even where they look
+    like numbers: an input column becomes one number for each name, 1 for the cell's name and 0 for the others.
+
+    Other numbers are taken as they are, unless `standardize`: then the input's columns, and a regression's targets, are
     standardised by the training part. With `integer_input` the inputs are indices, such as words or categories: each
     must be an integer, they stay int64, and `standardize` leaves them as they are.
+
+    Empty cells are refused, unless `missing` says what to do. With `drop`, rows that have one are left out. With
+    `mean`, the input's become the mean of their column in the training part, or of each of its names.
+
+    `validation_fraction` of the examples are held out for validation, with `stratify` the same part of each class; but
+    one example of each name stays in the training part. Where `validation_file` names a second table, its examples are
+    held out, and no other.
 
     `lengths` names an array of the .npz with the length of each sequence of the input, (examples, time, ...): what
     follows is padding.
@@ -47,20 +61,40 @@ class Arrays(Dataset):
     integer_input: bool = False
     lengths: str | None = None
     validation_fraction: float = 0.2
+    categories: list[str] = field(default_factory=list)
+    missing: Missing | None = None
+    stratify: bool = False
+    validation_file: Path | None = None
+    delimiter: str | None = None
 
     def __post_init__(self) -> None:
-        self.file = Path(self.file)  # Python code may pass a str
-        if self.file.name == STANDARD_INPUT.name:  # a config puts its own folder before each path
-            self.file = STANDARD_INPUT
-        elif not self.file.name.endswith((".csv", ".csv.gz", ".npz")):
-            raise ValueError(f"file must be - or end in .csv, .csv.gz or .npz, not {self.file.name}")
+        self.file = _checked_file("file", self.file)
+        if self.validation_file is not None:
+            self.validation_file = _checked_file("validation_file", self.validation_file)
+            if (self.file == STANDARD_INPUT) or self.validation_file == STANDARD_INPUT:
+                raise ValueError("validation_file must be null where a file is standard input")
         if self.task not in get_args(Task):
             raise ValueError(f"task must be {' or '.join(get_args(Task))}, not {self.task}")
-        is_npz = self.file.suffix == ".npz"
         inputs, targets = _names(self.input), _names(self.target)
-        if is_npz and len(inputs) != 1:
+        self._check_names(inputs, targets)
+        self._check_table()
+        if self.standardize and self.integer_input and self.task == "classification":
+            raise ValueError("standardize must be false where the inputs are integers and the targets classes")
+        if self.lengths is not None and not self._is_npz:
+            raise ValueError("lengths must be null unless the file is an .npz")
+        if self.lengths is not None and self.standardize:
+            raise ValueError("standardize must be false with lengths: the padding would count")
+        check_validation_fraction(self.validation_fraction)
+
+    @property
+    def _is_npz(self) -> bool:
+        return self.file.suffix == ".npz"
+
+    def _check_names(self, inputs: list[str], targets: list[str]) -> None:
+        """Raise ValueError for names of columns or arrays that don't go together."""
+        if self._is_npz and len(inputs) != 1:
             raise ValueError(f"input must name one array of the .npz, not {self.input}")
-        if len(targets) != 1 and (is_npz or self.task == "classification"):
+        if len(targets) != 1 and (self._is_npz or self.task == "classification"):
             raise ValueError(f"target must be one name for an .npz or a classification, not {self.target}")
         if not targets:
             raise ValueError("target must name at least one column")
@@ -72,49 +106,94 @@ class Arrays(Dataset):
         for name in targets:
             if (inputs + targets).count(name) > 1:
                 raise ValueError(f"target must name {name} once, and input must not name it")
-        if self.standardize and self.integer_input and self.task == "classification":
-            raise ValueError("standardize must be false where the inputs are integers and the targets classes")
-        if self.lengths is not None and not is_npz:
-            raise ValueError("lengths must be null unless the file is an .npz")
-        if self.lengths is not None and self.standardize:
-            raise ValueError("standardize must be false with lengths: the padding would count")
-        check_validation_fraction(self.validation_fraction)
+        for name in self.categories:
+            if self.categories.count(name) > 1:
+                raise ValueError(f"categories must name {name} once")
+            if name in targets and self.task == "regression":
+                raise ValueError(f"categories must not name {name}, the target of a regression")
+            if inputs and name not in inputs + targets:
+                raise ValueError(f"categories must name columns of input or the target, not {name}")
+
+    def _check_table(self) -> None:
+        """Raise ValueError for settings that only a CSV has, or that don't go together."""
+        if self.missing is not None and self.missing not in get_args(Missing):
+            raise ValueError(f"missing must be null, {' or '.join(get_args(Missing))}, not {self.missing}")
+        of_csv = {"categories": self.categories, "missing": self.missing, "delimiter": self.delimiter}
+        for name, value in of_csv.items():
+            if value and self._is_npz:
+                raise ValueError(f"{name} must be left out for an .npz")
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise ValueError(f"delimiter must be one character, not {self.delimiter!r}")
+        if self.integer_input and (self.missing == "mean" or set(self.categories) - set(_names(self.target))):
+            raise ValueError("integer_input must be false with categories of the input, and with the mean")
+        if self.validation_file is not None and (self.validation_file.suffix == ".npz") != self._is_npz:
+            raise ValueError("validation_file must be of the same kind as file")
+        if self.stratify and self.task != "classification":
+            raise ValueError("stratify must be false for a regression: it has no classes")
 
     def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
         """Read the file, check every number in it and split it by `seed`. Raises DataError, which names the place."""
         # Numbers stay in float64 until they are standardised. Others get the run's dtype, which takes less memory.
-        kept = np.dtype(np.float64) if self.standardize or transform is not None else dtype
-        of_input = Kind.INTEGERS if self.integer_input else Kind.NUMBERS
-        of_target = Kind.NUMBERS if self.task == "regression" else Kind.CLASSES
-        read: Callable[[Path, Part, Part], Table] = read_npz
-        input_names = _names(self.input)
-        known = Names() if transform is None else transform.names
-        if self.file.suffix != ".npz":
-            read, input_names = read_csv, list(known.input or input_names)
-        parts = Part(input_names, of_input, kept), Part(_names(self.target), of_target, kept)
-        input, target, names = read(self.file, *parts)
-        examples = Examples(input.array, target.array)
+        is_wider = self.standardize or transform is not None or self.missing == "mean"
+        table = self._read(self.file, np.dtype(np.float64) if is_wider else dtype, transform or Transform())
+        known = with_names_of(table, transform or Transform())
+        examples, is_validation = Examples(numbers_of(table.input), table.target.array), None
+        if self.validation_file is not None:
+            other = self._read(self.validation_file, table.input.dtype, known)
+            with_names_of(other, known)
+            examples, is_validation = _joined(examples, Examples(numbers_of(other.input), other.target.array))
+        elif self.stratify or self.missing == "mean" or table.input.categories or table.target.categories:
+            is_validation = held_out_of(table, self.validation_fraction, seed, stratify=self.stratify)
+        if self.missing == "mean":
+            assert is_validation is not None
+            filled = fill(examples.input, is_validation, known.filled, table, str(self.file))
+            known = known._replace(filled=filled)
         if self.lengths is not None:
-            examples = Examples(read_padded(self.file, input, self.lengths), target.array)
-        classes = None if self.task == "regression" else _classes(target, known.classes)
+            examples = examples._replace(input=read_padded(self.file, table.input, self.lengths))
         try:
             with np.errstate(over="raise"):
-                return split_examples(
+                split = split_examples(
                     examples,
-                    None if classes is None else len(classes),
+                    None if known.names.classes is None else len(known.names.classes),
                     self.validation_fraction,
                     seed,
                     dtype,
                     standardize=self.standardize,
-                    names=names._replace(classes=classes),
+                    names=known.names,
                     transform=transform,
                     use_up=True,
+                    is_validation=is_validation,
                 )
         except FloatingPointError as error:
-            part = max(input, target, key=lambda part: part.largest)
+            part = max(table.input, table.target, key=lambda part: part.largest)
             raise DataError(
                 f"{part.largest_place} holds {part.largest:g}, too large to be standardised in {dtype}"
             ) from error
+        kept = split.transform._replace(categories=known.categories, filled=known.filled)
+        return split._replace(transform=kept)
+
+    def _read(self, file: Path, dtype: np.dtype[Any], known: Transform) -> Table:
+        """The table in a file, by what is `known` of the training's columns and classes."""
+        of_input = Kind.INTEGERS if self.integer_input else Kind.NUMBERS
+        of_target = Kind.NUMBERS if self.task == "regression" else Kind.CLASSES
+        targets = _names(self.target)
+        if self._is_npz:
+            return read_npz(file, Part(_names(self.input), of_input, dtype), Part(targets, of_target, dtype))
+        named = dict(known.categories)
+        categories = {name: Categories(named.get(name)) for name in self.categories if name not in targets}
+        inputs = list(known.names.input or _names(self.input))
+        input = Part(inputs, of_input, dtype, categories, may_miss=self.missing == "mean")
+        target = Part(targets, of_target, dtype, known_names=known.names.classes)
+        if targets[0] in self.categories:
+            target.categories = {targets[0]: Categories(known.names.classes)}
+        return read_csv(file, input, target, CsvForm(self.delimiter, self.missing == "drop"))
+
+
+def _joined(examples: Examples, others: Examples) -> tuple[Examples, Array]:
+    """Both, one after the other, and which of them are the others."""
+    pairs = zip(examples, others, strict=True)
+    are_others = np.repeat([False, True], [len(examples.target), len(others.target)])
+    return Examples(*(np.concatenate(pair) for pair in pairs)), are_others
 
 
 def _names(names: str | list[str] | None) -> list[str]:
@@ -123,30 +202,11 @@ def _names(names: str | list[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else names
 
 
-def _classes(target: Part, known: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The names of the classes: those `known` from training, or "0", "1", ... for the classes that occur."""
-    if known is None:
-        return tuple(map(str, range(_num_classes(target))))
-    if target.largest >= len(known):
-        of_training = counted(len(known), "class", "classes")
-        raise DataError(f"{target.largest_place} holds class {target.largest:.0f}, training had {of_training}")
-    return known
-
-
-def _num_classes(target: Part) -> int:
-    """The number of classes. Raises DataError if one below the largest doesn't occur.
-
-    A gap is far more often a wrong label, or classes counted from 1, than a class that just doesn't occur.
-    """
-    labels = target.array
-    is_there = np.zeros(len(labels) + 1, dtype=bool)  # at most as many classes as labels: one is missing
-    for start in range(0, len(labels), SLICE_SIZE):
-        part = labels[start : start + SLICE_SIZE]
-        is_there[part[part < len(is_there)]] = True
-    missing = int(is_there.argmin())
-    if missing < target.largest:
-        raise DataError(
-            f"{target.largest_place} holds class {target.largest:.0f}, but class {missing} doesn't occur: "
-            "classes are counted from 0 without gaps"
-        )
-    return missing
+def _checked_file(name: str, file: Path) -> Path:
+    """The file of a field. Raises ValueError for a name of another kind."""
+    file = Path(file)  # Python code may pass a str
+    if file.name == STANDARD_INPUT.name:  # a config puts its own folder before each path
+        return STANDARD_INPUT
+    if not file.name.endswith((".csv", ".csv.gz", ".npz")):
+        raise ValueError(f"{name} must be - or end in .csv, .csv.gz or .npz, not {file.name}")
+    return file

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from nn_manual.data.base import Dataset, Examples, Split
-from nn_manual.data.split import check_validation_fraction, split_examples
+from nn_manual.data.held_out import check_validation_fraction
+from nn_manual.data.split import split_examples
 from nn_manual.data.transform import Names, Transform
 
 # scikit-learn is imported where it is used: its import takes longer than `nn-manual --help` may take.

@@ -10,7 +10,8 @@ import numpy as np
 
 from nn_manual.arrays import Shape
 from nn_manual.data.base import Dataset, Examples, Split
-from nn_manual.data.split import check_validation_fraction, split_examples
+from nn_manual.data.held_out import check_validation_fraction
+from nn_manual.data.split import split_examples
 from nn_manual.data.transform import Transform
 from nn_manual.streams import Stream, generator
 

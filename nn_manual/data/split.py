@@ -10,16 +10,10 @@ import numpy as np
 
 from nn_manual.arrays import Array, Padded, size_of, unpadded
 from nn_manual.data.base import Examples, Split
+from nn_manual.data.held_out import held_out
 from nn_manual.data.reading import SLICE_SIZE
 from nn_manual.data.transform import Names, Standardization, Transform
 from nn_manual.messages import counted
-from nn_manual.streams import Stream, generator
-
-
-def check_validation_fraction(validation_fraction: float) -> None:
-    """Raise ValueError unless `validation_fraction` is in [0, 1)."""
-    if not 0 <= validation_fraction < 1:
-        raise ValueError(f"validation_fraction must be at least 0 and less than 1, not {validation_fraction}")
 
 
 def split_examples(
@@ -33,8 +27,10 @@ def split_examples(
     names: Names = Names(),  # noqa: B008 - a tuple, which nobody can change
     transform: Transform | None = None,
     use_up: bool = False,
+    is_validation: Array | None = None,
 ) -> Split:
-    """Hold out round(validation_fraction * examples) examples, chosen by `seed`, but never all of them.
+    """Hold out round(validation_fraction * examples) examples, chosen by `seed`, but never all of them; or those that
+    `is_validation` says.
 
     Both parts keep the order of the source: `batches` shuffles. `standardize` applies to the inputs and, if
     `num_classes` is None, to the targets. It is computed in float64, before the cast. Integer inputs stay as they are,
@@ -51,7 +47,8 @@ def split_examples(
         _check_columns(names.input, transform.names.input)
     if num_classes is not None:
         _check_whole(examples.target)
-    is_validation = _held_out(len(examples.input), validation_fraction, seed)
+    if is_validation is None:
+        is_validation = held_out(len(examples.input), validation_fraction, seed)
     input = unpadded(examples.input)
 
     def parts(
@@ -63,7 +60,7 @@ def split_examples(
         part_dtype = np.dtype(np.int64) if are_indices else dtype
         return *_moved(array, is_validation, standardization, part_dtype, use_up=use_up), standardization
 
-    given_input, given_target, _ = transform or Transform()
+    given_input, given_target, *_ = transform or Transform()
     of_training, of_validation, of_input = parts(input, given_input, are_indices=input.dtype.kind == "i")
     train_input: Array | Padded = of_training
     validation_input: Array | Padded = of_validation
@@ -100,17 +97,6 @@ def _check_whole(target: Array) -> None:
             raise ValueError(f"a class must be a whole number, not {wrong[0]}")
 
 
-def _held_out(num_examples: int, validation_fraction: float, seed: int) -> Array:
-    """Which examples belong to the validation part, as bools."""
-    num_validation = min(round(validation_fraction * num_examples), num_examples - 1)
-    # permutation(n) shuffles the same numbers in the same way, but in int64: for a narrow table this is much memory.
-    order = np.arange(num_examples, dtype=np.min_scalar_type(num_examples))
-    generator(seed, Stream.SPLIT).shuffle(order)
-    is_validation = np.zeros(num_examples, dtype=bool)
-    is_validation[order[:num_validation]] = True
-    return is_validation
-
-
 def _starts(array: Array) -> range:
     """The starts of slices of rows. Each slice has at most SLICE_SIZE numbers, or is one row."""
     return range(0, len(array), max(1, SLICE_SIZE // max(1, size_of(array.shape[1:]))))
@@ -140,15 +126,15 @@ def _moved(
     """The training and the validation part. They are filled from the end, where a used-up array can shrink."""
     num_validation = int(np.count_nonzero(is_validation))
     ends = {False: len(array) - num_validation, True: num_validation}
-    parts = {held_out: np.empty((end, *array.shape[1:]), dtype) for held_out, end in ends.items()}
+    parts = {key: np.empty((end, *array.shape[1:]), dtype) for key, end in ends.items()}
     starts = _starts(array)
     for start in reversed(starts):
-        held_out = is_validation[start : start + starts.step]
+        is_held_out = is_validation[start : start + starts.step]
         rows = array[start : start + starts.step]
         if standardization is not None:
             rows = standardization.apply(rows)
         for key, part in parts.items():
-            chosen = rows[held_out == key]
+            chosen = rows[is_held_out == key]
             part[ends[key] - len(chosen) : ends[key]] = chosen
             ends[key] -= len(chosen)
         del rows

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
+from nn_manual.data.categories import Categories
 from nn_manual.data.reading import check_memory
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
@@ -30,11 +31,25 @@ class Part:
     """The inputs or the targets of a table: the `names` of their columns or arrays, the `kind` of their numbers, and
     their `dtype`, int64 for every kind but NUMBERS. A reader fills `array`, (rows, ...), which owns its memory.
 
+    `categories` has those columns of a CSV whose cells are names: `array` has their codes. `are_found` says that a
+    class column was found to be one, by its first cell; its names are those `known_names` from training, if any. Where
+    cells `may_miss`, NaN stands for an empty one.
+
     `largest` is the largest magnitude so far, and `largest_place` says where it first occurs.
     """
 
-    def __init__(self, names: Sequence[str], kind: Kind, dtype: np.dtype[Any]) -> None:
-        self.names, self.kind = names, kind
+    def __init__(
+        self,
+        names: Sequence[str],
+        kind: Kind,
+        dtype: np.dtype[Any],
+        categories: Mapping[str, Categories] | None = None,
+        *,
+        may_miss: bool = False,
+        known_names: Sequence[str] | None = None,
+    ) -> None:
+        self.names, self.kind, self.may_miss = names, kind, may_miss
+        self.categories, self.are_found, self.known_names = dict(categories or {}), False, known_names
         self.dtype = dtype if kind is Kind.NUMBERS else np.dtype(np.int64)
         self.array: Array = np.empty(0, self.dtype)
         self.largest, self.largest_place = -1.0, ""
@@ -44,8 +59,9 @@ class Part:
 
         Raises DataError for the first value that isn't of this kind, or is too large for the dtype.
         """
-        self._refuse(values, ~np.isfinite(values), "not a finite number", place)
-        magnitudes = np.abs(values)
+        is_empty = np.isnan(values) if self.may_miss else np.zeros(values.shape, dtype=bool)
+        self._refuse(values, ~(np.isfinite(values) | is_empty), "not a finite number", place)
+        magnitudes = np.where(is_empty, 0, np.abs(values))
         if self.kind is Kind.NUMBERS:
             self._refuse(values, magnitudes > np.finfo(self.dtype.type).max, f"too large for {self.dtype}", place)
         else:
@@ -72,6 +88,13 @@ class Part:
         if self.kind in (Kind.CLASSES, Kind.LENGTHS):
             return ()
         return shape or (1,)
+
+    def put_in_order(self) -> None:
+        """When all rows are read: let the codes be positions among the names of their column."""
+        for place, name in enumerate(self.names):
+            if name in self.categories:
+                column = self.array[:, place] if self.array.ndim > 1 else self.array
+                column[...] = self.categories[name].in_order(column.astype(np.float64))
 
     def append(self, rows: Array, place: Callable[[int], str], file: str) -> None:
         """Check rows of columns, float64, and append them."""

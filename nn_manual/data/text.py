@@ -12,8 +12,8 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.data.base import Dataset, Examples, Split
+from nn_manual.data.held_out import check_validation_fraction
 from nn_manual.data.reading import SLICE_SIZE, check_memory, reading
-from nn_manual.data.split import check_validation_fraction
 from nn_manual.data.transform import Names, Transform
 from nn_manual.errors import DataError
 from nn_manual.messages import counted

@@ -58,24 +58,36 @@ class Names(NamedTuple):
 class Transform(NamedTuple):
     """What was done to the source's numbers to make a Split's. If `input` or `target` is None, they were taken as they
     are.
+
+    `categories` has the input's columns of names, in the order of the columns, each with its names: such a column
+    became a number for each name. `filled` is what missing numbers of the input became, one number for each of an
+    example's; None where none may be missing.
     """
 
     input: Standardization | None = None
     target: Standardization | None = None
     names: Names = Names()
+    categories: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    filled: Array | None = None
 
     def changes_as(self, other: Transform) -> bool:
         """Whether both change numbers in the same way, bit for bit."""
-        own, others = self.as_json(), other.as_json()
-        return all(repr(own[part]) == repr(others[part]) for part in ("input", "target"))
+        own, others = (repr(each._replace(names=Names()).as_json()) for each in (self, other))
+        return own == others
 
     def as_json(self) -> dict[str, Any]:
         """The content of a run's data.json. Floats that are read back have the same bits:
 
         {"input": {"mean": [...], "std": [...]}, "target": null,
-         "names": {"input": [...], "target": null, "classes": [...]}}
+         "names": {"input": [...], "target": null, "classes": [...]},
+         "categories": {"color": ["blue", "red"]}, "filled": [...]}
+
+        The last two are there where they say something.
         """
-        return {"input": _plain(self.input), "target": _plain(self.target), "names": self.names._asdict()}
+        content = {"input": _plain(self.input), "target": _plain(self.target), "names": self.names._asdict()}
+        if self.categories:
+            content["categories"] = {column: list(names) for column, names in self.categories}
+        return content if self.filled is None else content | {"filled": self.filled.tolist()}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Transform:
@@ -87,6 +99,8 @@ class Transform(NamedTuple):
             _read_standardization("input", _entry(content, "input")),
             _read_standardization("target", _entry(content, "target")),
             Names(*(_read_names(f"names.{field}", _entry(names, field, "names.")) for field in Names._fields)),
+            _read_categories(content.get("categories")),
+            None if (filled := content.get("filled")) is None else _read_numbers("filled", filled),
         )
 
 
@@ -122,6 +136,15 @@ def _read_numbers(key: str, content: Any) -> Array:
     if numbers.dtype.kind not in "if" or not numbers.size or not np.isfinite(numbers).all():
         raise ValueError(f'"{key}" must be a finite number, or lists of them of one length')
     return numbers.astype(np.float64)
+
+
+def _read_categories(content: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if content is None:
+        return ()
+    if not isinstance(content, Mapping):
+        raise ValueError('"categories" must be an object or null')
+    read = ((str(column), _read_names(f"categories.{column}", names)) for column, names in content.items())
+    return tuple((column, names) for column, names in read if names is not None)
 
 
 def _read_names(key: str, content: Any) -> tuple[str, ...] | None:

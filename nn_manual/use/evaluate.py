@@ -12,7 +12,7 @@ import numpy as np
 from nn_manual.arrays import Array, placeholder
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Dataset, Examples
-from nn_manual.data.csv_files import STANDARD_INPUT
+from nn_manual.data.csv_records import STANDARD_INPUT
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.messages import counted, one_line
@@ -92,8 +92,10 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
     """The examples to evaluate, and in words which they are. `sha256` is that of the run's own data, if it is known."""
     data, source = config.data, _source(config.data)
     is_own = data == run.config.data and config.seed == run.config.seed
-    if not is_own and "validation_fraction" in {field.name for field in fields(data)}:  # type: ignore[arg-type]  # each data set is a dataclass
-        data = replace(data, validation_fraction=0.0)  # type: ignore[type-var]  # as above
+    if not is_own:  # all examples
+        names = {field.name for field in fields(data)}  # type: ignore[arg-type]  # each data set is a dataclass
+        whole = {"validation_fraction": 0.0, "validation_file": None}
+        data = replace(data, **{name: value for name, value in whole.items() if name in names})  # type: ignore[type-var]  # as above
     try:
         split = data.load(config.seed, run.model.dtype, run.transform)
     except ValueError as error:

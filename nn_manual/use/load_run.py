@@ -54,7 +54,8 @@ class TrainedRun:
     @quiet
     def predict(self, array: Array | Padded) -> Array:
         """The model's predictions for examples (examples, ...), or for sequences that are Padded. Their numbers are in
-        the units of the data's source, and are standardised here as in training.
+        the units of the data's source, and are standardised here as in training. A column of names is a number for each
+        name, as `transform.categories` has them; a missing number, NaN, is filled as in training.
 
         Returns float64. For a classification, this is the probability of each class, (examples, classes); where the
         model predicts several places of each example, such as each character of a text, it is (examples, places,
@@ -92,6 +93,8 @@ class TrainedRun:
             wrong = ~np.isfinite(array) | (array != np.floor(array))
         else:
             dtype, wanted = self.model.dtype, f"a finite {self.model.dtype}"
+            if self.transform.filled is not None and array.shape[1:] == self.transform.filled.shape:
+                array = np.where(np.isnan(array), self.transform.filled, array)
             if self.transform.input is not None:
                 array = self.transform.input.apply(array)
             wrong = ~np.isfinite(array.astype(dtype))

@@ -11,7 +11,7 @@ import pytest
 from no_files import NO_FILES
 from user_files import CSV, load, message, write
 
-from nn_manual.data import csv_files, reading
+from nn_manual.data import csv_files, csv_records, reading
 from nn_manual.errors import DataError
 
 
@@ -28,7 +28,9 @@ from nn_manual.errors import DataError
         ("a,class\n1,0\n2\n", ":3: the header names 2 columns, this row has 1"),
         ("a,class\n1,0\n\n2,1,1\n", ":4: the header names 2 columns, this row has 3"),
         ("a,class\n1,0\nabc,1\n", ":3: column 'a' holds 'abc', not a number"),
-        ("a,class\n1,0\n,1\n", ":3: column 'a' holds '', not a number"),
+        ("a,class\n1,0\n,1\n", ":3: 1 cell of column 'a' is empty; `missing: mean` or `missing: drop` takes them"),
+        ("a,b,class\n1,1,0\n1, ,1\n1,,0\n", ":3: 2 cells of column 'b' are empty; "),
+        ("a,class\n1,\n1,1\n", ":2: 1 cell of column 'class' is empty; "),
         ("a,class\n1,0\nnan,1\n", ":3: column 'a' holds 'nan', not a finite number"),
         ("a,class\n-inf,0\n", ":2: column 'a' holds '-inf', not a finite number"),
         ("a,class\n1e999,0\n", ":2: column 'a' holds '1e999', not a finite number"),
@@ -146,8 +148,8 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     split = load(tmp_path / "-", input=["height", "age"])
     assert split.train.input.tolist() == [[1.5 * row, row] for row in range(12)]
     assert not stdin.closed
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,class\n1,x\n")))
-    with pytest.raises(DataError, match=r"^standard input:2: column 'class' holds 'x', not a number$"):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,class\n1,2x\n")))
+    with pytest.raises(DataError, match=r"^standard input:2: column 'class' holds '2x', not a number$"):
         load(Path("-"))
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(DataError, match=r"^standard input: is closed$"):
@@ -158,19 +160,19 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     "content", ["a" * 200, "a,class\n" + "1" * 200, 'a,class\n"' + 100 * "\n", "a,class\n" + '"\n",' * 50]
 )
 def test_a_row_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
-    monkeypatch.setattr(csv_files, "LONGEST_ROW", 99)
+    monkeypatch.setattr(csv_records, "LONGEST_ROW", 99)
     assert message(write(tmp_path, content)).endswith(": a row has more than 99 characters")
 
 
 def test_many_rows_are_no_long_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_files, "LONGEST_ROW", 99)
+    monkeypatch.setattr(csv_records, "LONGEST_ROW", 99)
     assert len(load(write(tmp_path, "a,class\n" + "1,0\n" * 100)).train.input) == 100
 
 
 def test_a_bomb_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(tmp_path, gzip.compress(b"a,class\n" + bytes(2 << 24)), "file.csv.gz")
     assert message(file) == ":2: a row has more than 16,777,216 characters"
-    monkeypatch.setattr(csv_files, "LONGEST_ROW", 2**16)
+    monkeypatch.setattr(csv_records, "LONGEST_ROW", 2**16)
     tracemalloc.start()
     message(file)
     assert tracemalloc.get_traced_memory()[1] < 2**20

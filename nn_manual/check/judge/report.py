@@ -213,8 +213,6 @@ def _wrap(text: str) -> list[str]:
 
 
 def _place(failure: Comparison) -> list[str]:
-    index = f"[{', '.join(map(str, failure.index))}]" if failure.index else ""
-    return [
-        f"{failure.name}{index} is {failure.ours!r}",
-        f"{failure.origin:>{len(failure.name + index)}}    {failure.reference!r}",
-    ]
+    place = failure.name + (f"[{', '.join(map(str, failure.index))}]" if failure.index else "")
+    width = max(len(place), len(failure.origin))
+    return [f"{place:>{width}} is {failure.ours!r}", f"{failure.origin:>{width}}    {failure.reference!r}"]

@@ -147,6 +147,7 @@ class _TorchClass:
         try:
             self._optimizer: torch.optim.Optimizer = torch_class(groups, **options)
         except Exception as error:
+            raise_if_nobodys_fault(error)
             raise TypeError(f"torch.optim.{torch_class.__name__} refuses the settings: {words_of(error)}") from error
 
     def step(self, runs: Sequence[_Run], scheduled: Sequence[Scheduled]) -> None:

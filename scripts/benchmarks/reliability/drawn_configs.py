@@ -5,7 +5,7 @@ keys take.
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import UnionType
@@ -185,14 +185,17 @@ def _value(draw: st.DrawFn, hint: Any, depth: int) -> Any:
     return draw(st.sampled_from(PLAIN.get(hint, ODD_VALUES)))
 
 
-def _arguments(draw: st.DrawFn, cls: Any, depth: int, share: int = 90) -> dict[str, Any]:
-    """Keyword arguments of a class: each of its own is there with a chance of so many in a hundred, and one in a
-    hundred has another name.
+def _arguments(draw: st.DrawFn, cls: Any, depth: int, share: int = 40) -> dict[str, Any]:
+    """Keyword arguments of a class: each that has a default is there with a chance of so many in a hundred, others with
+    95; one in a hundred has another name.
     """
     hints = get_type_hints(cls, include_extras=True)
     arguments = {}
     for field in fields(cls):
-        if not field.init or (field.name == "model" and cls is not RunConfig) or (number := draw(PERCENT)) >= share:
+        if not field.init or (field.name == "model" and cls is not RunConfig):
+            continue
+        is_needed = cls is not RunConfig and field.default is MISSING and field.default_factory is MISSING
+        if (number := draw(PERCENT)) >= (95 if is_needed else share):
             continue
         name = field.name if number else draw(st.sampled_from(WORDS))
         arguments[name] = _value(draw, hints[field.name], depth)

@@ -1,0 +1,99 @@
+"""A table as a model takes it: a number for each name of a column, and something in the place of an empty cell."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.data.categories import one_hot
+from nn_manual.data.held_out import held_out, held_out_of_each, keep_each_value
+from nn_manual.data.reading import SLICE_SIZE
+from nn_manual.data.tables import Kind, Part, Table
+from nn_manual.data.transform import Transform
+from nn_manual.errors import DataError
+from nn_manual.messages import counted, quoted
+
+
+def with_names_of(table: Table, known: Transform) -> Transform:
+    """What is `known` from training, with the names of the table's columns, of its classes, if it has any, and of the
+    names in its columns. Raises DataError for a class that training didn't have.
+    """
+    input, target = table.input, table.target
+    classes = _classes(target, known.names.classes) if target.kind is Kind.CLASSES else None
+    categories = tuple((name, input.categories[name].names) for name in input.names if name in input.categories)
+    return known._replace(names=table.names._replace(classes=classes), categories=categories)
+
+
+def numbers_of(input: Part) -> Array:
+    """The input's numbers, (rows, ...)."""
+    return one_hot(input.array, input.names, {name: own.names for name, own in input.categories.items()})
+
+
+def held_out_of(table: Table, validation_fraction: float, seed: int, *, stratify: bool) -> Array:
+    """Which rows are held out. One row of each name stays in the training part, which has a number for it."""
+    input, labels = table.input, table.target.array
+    if stratify:
+        is_validation = held_out_of_each(labels, validation_fraction, seed)
+    else:
+        is_validation = held_out(len(labels), validation_fraction, seed)
+    for place, name in enumerate(input.names):
+        if name in input.categories:
+            keep_each_value(is_validation, input.array[:, place])
+    if table.target.categories:
+        keep_each_value(is_validation, labels.astype(np.float64))
+    return is_validation
+
+
+def fill(array: Array, is_validation: Array, filled: Array | None, table: Table, source: str) -> Array:
+    """Fill what is missing in the input's numbers, in place: with what was `filled` in training, or else with the mean
+    of the training part. Returns what was filled. Raises DataError for a column that has no number there.
+    """
+    is_missing = np.isnan(array)
+    if filled is None:
+        training = ~is_validation[:, np.newaxis] & ~is_missing
+        counts = training.sum(axis=0)
+        if not counts.all():
+            column = _column_of(table.input, int(counts.argmin()))
+            raise DataError(f"{source}: column {quoted(column)} has no number in the training part")
+        filled = np.where(training, array, 0).sum(axis=0) / counts
+    np.copyto(array, filled, where=is_missing)
+    return filled
+
+
+def _column_of(input: Part, number: int) -> str:
+    """The column that the example's number of this index comes from."""
+    widths = [len(input.categories[name].names) if name in input.categories else 1 for name in input.names]
+    return input.names[int(np.searchsorted(np.cumsum(widths), number, side="right"))]
+
+
+def _classes(target: Part, known: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The names of the classes: those in the target's column, those `known` from training, or "0", "1", ... for the
+    classes that occur.
+    """
+    for categories in target.categories.values():
+        return categories.names
+    if known is None:
+        return tuple(map(str, range(_num_classes(target))))
+    if target.largest >= len(known):
+        of_training = counted(len(known), "class", "classes")
+        raise DataError(f"{target.largest_place} holds class {target.largest:.0f}, training had {of_training}")
+    return known
+
+
+def _num_classes(target: Part) -> int:
+    """The number of classes. Raises DataError if one below the largest doesn't occur.
+
+    A gap is far more often a wrong label, or classes counted from 1, than a class that just doesn't occur.
+    """
+    labels = target.array
+    is_there = np.zeros(len(labels) + 1, dtype=bool)  # at most as many classes as labels: one is missing
+    for start in range(0, len(labels), SLICE_SIZE):
+        part = labels[start : start + SLICE_SIZE]
+        is_there[part[part < len(is_there)]] = True
+    missing = int(is_there.argmin())
+    if missing < target.largest:
+        raise DataError(
+            f"{target.largest_place} holds class {target.largest:.0f}, but class {missing} doesn't occur: "
+            "classes are counted from 0 without gaps, or are names, listed in categories"
+        )
+    return missing
