@@ -42,6 +42,7 @@ def main() -> int:
     against = add("against", _against, "the time of a step, against that of another commit")
     against.add_argument("commit", metavar="COMMIT", help="what git calls it: a hash, a branch, a tag")
     against.add_argument("--rounds", type=int, default=100, metavar="N", help="of three processes each; default 100")
+    add("tables", _tables, "tables from `nn-manual new` to predictions, beside scikit-learn's MLPs")
     add("mask", _mask, "microseconds of a random mask, beside numpy's fastest generator")
     check = add("check", _check, "what the gradient check catches, and whether it raises false alarms")
     parts = "mutants, smallest, alarms, random, appeals, late, together; or all"
@@ -123,6 +124,12 @@ def _against(options: Options) -> int:
     from benchmarks import against
 
     return against.main(options.commit, options.rounds)
+
+
+def _tables(_: Options) -> int:
+    from benchmarks.tables import main
+
+    return main()
 
 
 def _mask(_: Options) -> int:

@@ -52,6 +52,8 @@ def test_using_a_model_works_as_it_stands(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         if command[0] == "bash":
             (table,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-            assert done.stdout.startswith(table)
-    assert done.stdout == "('0', '1', '2') [[1. 0. 0.]]\n"
-    assert (tmp_path / "predictions.csv").read_text().startswith("predicted_class,0,1,2\n0,0.9")
+            assert table in done.stdout
+            (config,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+            assert (tmp_path / "flowers.yaml").read_text() == config
+    assert done.stdout == "('setosa', 'versicolor', 'virginica') [[1. 0. 0.]]\n"
+    assert (tmp_path / "predictions.csv").read_text().startswith("predicted_class,setosa,versicolor,virginica\nsetosa,")

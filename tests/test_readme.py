@@ -90,7 +90,7 @@ def test_the_commands_work_one_after_the_other(
 
 def test_the_examples_of_commands_are_ones(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = commands("And for example,")
-    assert len(arguments) == 4
+    assert len(arguments) == 6
     for command in arguments:
         parse(command)
     assert capsys.readouterr().err == ""

@@ -60,6 +60,18 @@ def _train(options: argparse.Namespace, group: ProcessGroup) -> tuple[Path, dict
         return directory, run(config, directory, group)
 
 
+def new(options: argparse.Namespace) -> int:
+    """Write a config for a file of the user's own. Returns the exit status."""
+    from nn_manual.use.new_config import new_config
+
+    text = new_config(options.file, options.target, options.output, options.task)
+    if options.output is None:
+        print(text, end="")
+    else:
+        print(f"{one_line(str(options.output))}; to train: nn-manual train {one_line(str(options.output))}")
+    return 0
+
+
 def check(options: argparse.Namespace) -> int:
     """Compare a batch, a recorded step, or the catalogue with torch. Returns the exit status."""
     if options.replay is not None and options.config is not None:  # what looks like CONFIG is the first override
@@ -152,7 +164,8 @@ def predict(options: argparse.Namespace) -> int:
     run = read_trained(options.run, options.checkpoint)
     with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
         num_examples = predict_file(run, options.input, options.output)
-    print(one_line(f"{counted(num_examples, 'prediction')}, by the {run.checkpoint} weights, in {options.output}"))
+    if options.output is not None:
+        print(one_line(f"{counted(num_examples, 'prediction')}, by the {run.checkpoint} weights, in {options.output}"))
     return 0
 
 

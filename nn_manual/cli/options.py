@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from nn_manual.cli import commands
+from nn_manual.cli.function_options import EXIT_STATUSES_OF_A_FUNCTION, add_function_options
 from nn_manual.messages import one_line
 
 if TYPE_CHECKING:
@@ -30,14 +31,6 @@ exit status:
   130  interrupted, by Ctrl-C (SIGINT)
   141  the reader of a pipe has gone
   143  terminated (SIGTERM)
-"""
-
-EXIT_STATUSES_OF_A_FUNCTION = """\
-exit status:
-  0    every value and every row is right
-  2    usage, too little memory, or something can't be imported, doesn't fit or
-       has no gradient
-  3    a value or a row is wrong, or a row ended the process
 """
 
 
@@ -93,6 +86,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     names = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    new = names.add_parser("new", help="a config that trains on a table, on arrays or on a text of your own")
+    new.add_argument("file", type=Path, metavar="FILE", help="the data: .csv, .csv.gz, .npz or .txt")
+    new.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="the column or the array to predict; give it again for another column",
+    )
+    new.add_argument(
+        "--task", choices=["classification", "regression"], help="what to predict (default: what it looks like)"
+    )
+    new.add_argument("-o", "--output", type=Path, metavar="FILE", help="the config (default: standard output)")
+    new.set_defaults(command=commands.new)
     train = names.add_parser("train", help="train from a YAML config, every gradient compared with torch's")
     _add_config(train, nargs="?")
     train.add_argument("--resume", type=Path, metavar="RUN", help="go on with a run, or from RUN/checkpoints/step-N")
@@ -108,37 +115,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     check.add_argument("--ops", action="store_true", help="check every operation of nn_manual.ops")
     check.set_defaults(command=commands.check)
-    function = names.add_parser(
-        "check-function",
-        help="check an autograd.Function or a kernel against its definition",
-        epilog=EXIT_STATUSES_OF_A_FUNCTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    add_function_options(
+        names.add_parser(
+            "check-function",
+            help="check an autograd.Function or a kernel against its definition",
+            epilog=EXIT_STATUSES_OF_A_FUNCTION,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
     )
-    function.add_argument("function", metavar="MODULE:NAME", help="the function, as in my_kernels:layer_norm")
-    function.add_argument("--reference", required=True, metavar="MODULE:NAME", help="its definition, in torch")
-    function.add_argument("--shapes", required=True, metavar="SHAPES", help="shapes of the inputs, as in NxD,D,D")
-    function.add_argument(
-        "--sizes",
-        required=True,
-        metavar="SIZES",
-        help="the full size for each name, as in N=8,D=128; with several for a name, as in N=8,D=64,D=128, no other "
-        "sizes of it are tried",
-    )
-    function.add_argument(
-        "--dtype",
-        action="append",
-        default=[],
-        metavar="DTYPE",
-        help="dtype of the inputs, or one for each, as in bfloat16,float32 (default: float32); give it again for "
-        "another row",
-    )
-    function.add_argument(
-        "--skip", action="append", default=[], metavar="ROW", help="a row or a family of rows to leave out"
-    )
-    function.add_argument(
-        "--only", action="append", default=[], metavar="ROW", help="a row or a family of rows to run, in place of all"
-    )
-    function.set_defaults(command=commands.check_function)
     plot = names.add_parser("plot", help="draw the curves of one or more runs")
     plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run directory")
     plot.add_argument(
@@ -181,9 +165,8 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument(
         "--output",
         type=Path,
-        required=True,
         metavar="FILE",
-        help="the predictions: .csv or .npz; a file of that name is replaced",
+        help="the predictions: .csv or .npz; a file of that name is replaced (default: printed as a CSV)",
     )
     predict.set_defaults(command=commands.predict)
     summary = names.add_parser("summary", help="a config's layers: shapes, parameters, multiplications, check")

@@ -23,6 +23,8 @@ from nn_manual.errors import DataError
 
 Task = Literal["classification", "regression"]
 Missing = Literal["mean", "drop"]
+#: A config can't hold the character itself.
+TAB = "tab"
 
 
 @dataclass
@@ -31,7 +33,8 @@ class Arrays(Dataset):
 
     The file "-" is a CSV on standard input, which can be read once: to run the config again, pipe it again. `target`
     and `input` name columns of the CSV, or one array each of the .npz; without `input`, a CSV's input is every column
-    that isn't a target. `delimiter` stands between the cells; without it, the header shows which one does.
+    that isn't a target. `delimiter` stands between the cells; without it, the header shows which one does. A tab is
+    called `tab`.
 
     The target of a classification is classes 0, 1, ..., num_classes - 1, each of which occurs, or names: a column whose
     first cell isn't a number. The classes then are the names in the order of the alphabet. The target of a regression
@@ -122,8 +125,8 @@ class Arrays(Dataset):
         for name, value in of_csv.items():
             if value and self._is_npz:
                 raise ValueError(f"{name} must be left out for an .npz")
-        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise ValueError(f"delimiter must be one character, not {self.delimiter!r}")
+        if self.delimiter not in (None, TAB) and (len(self.delimiter or "") != 1 or self.delimiter in '"\r\n'):
+            raise ValueError(f"delimiter must be one character or {TAB}, not {self.delimiter!r}")
         if self.integer_input and (self.missing == "mean" or set(self.categories) - set(_names(self.target))):
             raise ValueError("integer_input must be false with categories of the input, and with the mean")
         if self.validation_file is not None and (self.validation_file.suffix == ".npz") != self._is_npz:
@@ -186,7 +189,12 @@ class Arrays(Dataset):
         target = Part(targets, of_target, dtype, known_names=known.names.classes)
         if targets[0] in self.categories:
             target.categories = {targets[0]: Categories(known.names.classes)}
-        return read_csv(file, input, target, CsvForm(self.delimiter, self.missing == "drop"))
+        return read_csv(file, input, target, CsvForm(self.character, self.missing == "drop"))
+
+    @property
+    def character(self) -> str | None:
+        """The delimiter itself."""
+        return "\t" if self.delimiter == TAB else self.delimiter
 
 
 def _joined(examples: Examples, others: Examples) -> tuple[Examples, Array]:

@@ -54,7 +54,7 @@ class Cells:
             self.has_numbers |= name in self.target.names
             return found[0]
         is_class = self.target.kind is Kind.CLASSES and name in self.target.names
-        if self.has_numbers or not is_class or _looks_like_a_number(cell):
+        if self.has_numbers or not is_class or looks_like_a_number(cell):
             self._refuse(line, name, cell, f"not {'a finite number' if found else 'a number'}")
         self.categories[name] = self.target.categories[name] = Categories(self.target.known_names)
         self.target.are_found = True
@@ -68,7 +68,7 @@ class Cells:
         return NAN if part.may_miss else 0.0
 
     def _code(self, line: int, name: str, cell: str) -> float:
-        if self.target.are_found and name in self.target.names and _looks_like_a_number(cell):
+        if self.target.are_found and name in self.target.names and looks_like_a_number(cell):
             self._refuse(line, name, cell, f"a number among names; if it is a name, list {name!r} in categories")
         categories = self.categories[name]
         code = categories.code(cell)
@@ -100,7 +100,7 @@ def add_numbers(numbers: array[float], cells: list[str]) -> bool:
     return all(map(math.isfinite, row))
 
 
-def _looks_like_a_number(cell: str) -> bool:
+def looks_like_a_number(cell: str) -> bool:
     """Whether a person may have meant a number: it begins with a digit, of any script, or is `nan` or `inf`."""
     text = cell.strip().lstrip("+-.,")
     try:

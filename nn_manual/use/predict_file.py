@@ -27,9 +27,9 @@ INPUTS, OUTPUTS = (".csv", ".csv.gz", ".npz"), (".csv", ".npz")
 PREDICTED_CLASS = "predicted_class"
 
 
-def predict(run: TrainedRun, input: Path, output: Path) -> int:
-    """Write the run's predictions for the examples in the file `input` to the file `output`; returns how many there
-    are. The input "-" is a CSV on standard input.
+def predict(run: TrainedRun, input: Path, output: Path | None = None) -> int:
+    """Write the run's predictions for the examples in the file `input` to the file `output`, or print them as a CSV;
+    returns how many there are. The input "-" is a CSV on standard input.
 
     The examples are in the units of the training's data. A CSV needs the columns of the training by name, in any order,
     and may have others. Where these have no names, a CSV has as many columns as an example has numbers. An .npz needs
@@ -45,22 +45,30 @@ def predict(run: TrainedRun, input: Path, output: Path) -> int:
     """
     if input != STANDARD_INPUT and not input.name.endswith(INPUTS):
         raise ConfigError(f"--input must be - or end in {', '.join(INPUTS)}, not {input.name}")
-    if not output.name.endswith(OUTPUTS):
-        raise ConfigError(f"--output must end in {' or '.join(OUTPUTS)}, not {output.name}")
     if isinstance(run.config.data, Text):
         raise ConfigError("a run on Text predicts the next character of a text: use nn-manual sample")
-    if input.exists() and output.exists() and output.samefile(input):
-        raise ConfigError(f"--output {output} is the input, which would be lost")
-    if not output.parent.is_dir():
-        raise DataError(f"{output}: can't be written: {output.parent} is no folder")
+    if output is not None:
+        _check_output(input, output)
     array = _read(run, input)
     try:
         prediction = run.predict(array)
     except ValueError as error:
         raise DataError(f"{input}: {error}") from error
-    write = _as_csv if output.suffix == ".csv" else _as_npz
-    write_atomically(output, write(run, prediction))
+    if output is None:
+        print(_as_csv(run, prediction).decode(), end="")
+    else:
+        write_atomically(output, (_as_csv if output.suffix == ".csv" else _as_npz)(run, prediction))
     return len(prediction)
+
+
+def _check_output(input: Path, output: Path) -> None:
+    """Raise ConfigError or DataError for a file that the predictions can't go to."""
+    if not output.name.endswith(OUTPUTS):
+        raise ConfigError(f"--output must end in {' or '.join(OUTPUTS)}, not {output.name}")
+    if input.exists() and output.exists() and output.samefile(input):
+        raise ConfigError(f"--output {output} is the input, which would be lost")
+    if not output.parent.is_dir():
+        raise DataError(f"{output}: can't be written: {output.parent} is no folder")
 
 
 def _read(run: TrainedRun, file: Path) -> Array | Padded:
@@ -72,7 +80,7 @@ def _read(run: TrainedRun, file: Path) -> Array | Padded:
         categories = {name: Categories(names) for name, names in transform.categories}
         may_miss = transform.filled is not None
         input = Part(list(transform.names.input or []), kind, dtype, categories, may_miss=may_miss)
-        delimiter = data.delimiter if isinstance(data, Arrays) else None
+        delimiter = data.character if isinstance(data, Arrays) else None
         read_csv(file, input, no_target, CsvForm(delimiter, advice="a run with `missing: mean` takes them"))
         return numbers_of(input)
     data = run.config.data

@@ -24,7 +24,7 @@ ARRAYS = "data={Arrays: {file: %s, input: %s, target: class, task: classificatio
 @pytest.mark.parametrize("file", ["file.csv", "file.csv.gz", "file.npz", "-"])
 def test_neither_torch_nor_sklearn_is_loaded(small: Path, command: str, file: str) -> None:
     """It alone sees a heavy library loaded before an error of the data."""
-    (small / file).write_text("a,b,class\n1,2,zero\n")
+    (small / file).write_text("a,b,class\n1,2,0x1\n")
     code = (
         "import sys\nfrom nn_manual.cli import main\nstatus = main(sys.argv[1:])\n"
         "print(status, [name for name in ('torch', 'sklearn', 'matplotlib') if name in sys.modules])"
@@ -32,7 +32,7 @@ def test_neither_torch_nor_sklearn_is_loaded(small: Path, command: str, file: st
     override = ARRAYS % (file, "x" if file.endswith("npz") else "[a, b]")
     done = subprocess.run(
         [sys.executable, "-c", code, command, "small.yaml", override],
-        input="a,b,class\n1,2,zero\n",
+        input="a,b,class\n1,2,0x1\n",
         capture_output=True,
         text=True,
         check=True,

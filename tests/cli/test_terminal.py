@@ -15,7 +15,8 @@ from nn_manual.cli.terminal import own_streams
 
 from .conftest import UNCHECKED, finish, start
 
-COMMANDS = ["train", "check", "check-function", "plot", "evaluate", "predict", "summary", "unroll", "list", "sample"]
+COMMANDS = ["new", "train", "check", "check-function", "plot", "evaluate", "predict", "summary", "unroll", "list"]
+COMMANDS += ["sample"]
 #: What is said without a run: the help of each command, among others.
 SAYING = [["--version"], ["--help"], *([name, "--help"] for name in COMMANDS), ["list", "losses"]]
 FULL = "nn-manual: standard output: No space left on device\n"

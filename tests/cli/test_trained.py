@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -171,3 +172,36 @@ def test_torch_is_not_imported(arguments: list[str]) -> None:
     program = "import sys, nn_manual.cli; nn_manual.cli.main(sys.argv[1:]); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+class TestNew:
+    ROWS = (f"{row}.5,{('blue', 'red')[row % 2]},{'ab'[row % 2]}\n" for row in range(40))
+    TABLE = "size,color,kind\n" + "".join(ROWS)
+
+    def test_from_a_table_to_predictions(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+        monkeypatch.chdir(tmp_path)
+        Path("table.csv").write_text(self.TABLE)
+        assert main(["new", "table.csv", "--target", "kind", "-o", "new.yaml"]) == 0
+        assert capsys.readouterr().out == "new.yaml; to train: nn-manual train new.yaml\n"
+        assert main(["train", "new.yaml", "epochs=30", "gradient_check.every=0", "--run-dir", "run"]) == 0
+        capsys.readouterr()
+        Path("new.csv").write_text("color,size\nblue,3\nred,4\n")
+        assert main(["predict", "run", "--input", "new.csv"]) == 0
+        rows = capsys.readouterr().out.splitlines()
+        assert rows[0] == "predicted_class,a,b"
+        assert [row.split(",")[0] for row in rows[1:]] == ["a", "b"]
+        Path("new.csv").write_text("color,size\npink,3\n")
+        assert main(["predict", "run", "--input", "new.csv"]) == 5
+        words = "new.csv:2: column 'color' holds 'pink', which training never saw; it had 'blue', 'red'"
+        assert capsys.readouterr().err == f"nn-manual: {words}\n"
+
+    def test_without_a_file_it_is_printed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        Path("table.csv").write_text(self.TABLE)
+        assert main(["new", "table.csv", "--target", "size"]) == 0
+        assert "    task: regression  " in capsys.readouterr().out
+        assert main(["new", "nowhere.csv", "--target", "size"]) == 5
+        assert capsys.readouterr().err == "nn-manual: nowhere.csv: No such file or directory\n"
+        assert main(["new", "table.csv"]) == 2

@@ -1,0 +1,219 @@
+"""A config for data of the user's own: it trains at once, and its comments say why it is as it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nn_manual.data import Text
+from nn_manual.data.arrays_dataset import Task
+from nn_manual.data.npz_files import CORRUPT_ARCHIVE
+from nn_manual.data.reading import check_name, reading
+from nn_manual.errors import ConfigError, DataError
+from nn_manual.messages import counted, one_line, quoted
+from nn_manual.run_directory.files import write_atomically
+from nn_manual.use.proposal import Line, commented, in_yaml, of_examples
+from nn_manual.use.table_columns import Column, columns_of
+
+#: The endings of tables, of arrays and of texts.
+TABLES, ARRAYS, TEXTS = (".csv", ".csv.gz"), (".npz",), (".txt",)
+
+#: Integers are classes if there are no more different ones than this; more are more likely quantities.
+MOST_CLASSES = 20
+#: A comment lists this many names.
+LISTED = 3
+
+
+def new_config(file: Path, targets: Sequence[str], output: Path | None = None, task: Task | None = None) -> str:
+    """The text of a config that trains on a file, .csv, .csv.gz, .npz or .txt. `targets` are the columns, or the one
+    array, to predict. It is written to `output`, if that is given. The `task` is what the target looks like, unless it
+    is given.
+
+    Raises ConfigError for another ending, a target that is missing or too many, and an output that exists; DataError
+    for a file that can't be read, has no such column, or has nothing to learn from.
+    """
+    if output is not None and output.exists():
+        raise ConfigError(f"-o {one_line(str(output))} exists: choose another name, or remove it")
+    if not file.name.endswith((*TABLES, *ARRAYS, *TEXTS)):
+        endings = ", ".join((*TABLES, *ARRAYS, *TEXTS))
+        raise ConfigError(f"FILE must end in one of {endings}, not {one_line(file.name)}")
+    is_text = file.name.endswith(TEXTS)
+    if is_text and targets:
+        raise ConfigError("--target is for tables and arrays: a text predicts its next character")
+    if not is_text and not targets:
+        raise ConfigError("--target must name what to predict")
+    shown = os.path.relpath(file, "." if output is None else output.parent)
+    if is_text:
+        lines = _of_text(file, shown)
+    elif file.name.endswith(ARRAYS):
+        lines = _of_arrays(file, shown, targets, task)
+    else:
+        lines = _of_table(file, shown, targets, task)
+    text = "".join(f"{line}\n" for line in commented(lines))
+    if output is not None:
+        write_atomically(output, text.encode())
+    return text
+
+
+def _of_table(file: Path, shown: str, targets: Sequence[str], task: Task | None) -> Iterator[Line]:
+    """For a CSV."""
+    columns = columns_of(file, None, needed=targets)
+    chosen = [column for column in columns if column.name not in targets and not _why_left_out(column)]
+    of_target = [column for column in columns if column.name in targets]
+    drops = any(column.num_empty for column in of_target)
+    if drops:  # names that occur in the rows that are left out get no number
+        names = [column.name for column in (*chosen, *of_target)]
+        columns = columns_of(file, None, needed=targets, without_gaps=names)
+        chosen = [column for column in columns if column.name in names and column.name not in targets]
+        of_target = [column for column in columns if column.name in targets]
+    is_classification = _is_classification(file, of_target, task)
+    left_out = _left_out(columns, targets)
+    if not chosen:
+        raise DataError(f"{file}: has no column to predict from: {left_out}")
+    named = [column.name for column in chosen if not column.is_number]
+    data: dict[str, tuple[Any, str]] = {"file": (shown, counted(columns[0].num_rows, "row"))}
+    data["target"] = targets[0] if len(targets) == 1 else list(targets), _described(of_target, is_classification)
+    data["task"] = "classification" if is_classification else "regression", "the other one: --task"
+    if left_out:
+        data["input"] = [column.name for column in chosen], f"without {left_out}"
+    if is_classification and of_target[0].looks_like_numbers and not _is_counted_from_0(of_target[0]):
+        named.append(of_target[0].name)
+    _check_printable(file, [*targets, *named, *(column.name for column in chosen if left_out)])
+    if named:
+        data["categories"] = named, "cells are names, and each name is a number"
+    data["standardize"] = True, "columns of different sizes would train badly"
+    num_empty = sum(column.num_empty for column in (*chosen, *of_target))
+    if drops:
+        data["missing"] = "drop", "rows with an empty cell are left out, for the target may not be empty"
+    elif num_empty:
+        cells = counted(num_empty, "empty cell")
+        data["missing"] = "mean", f"{cells}: their column's mean, or drop the rows"
+    if is_classification:
+        data["stratify"] = True, "the same share of each class is held out"
+    data["validation_fraction"] = 0.2, "held out, to see how good the model is on other rows"
+    width = sum(1 if column.is_number else len(column.names) for column in chosen)
+    num_outputs = len(of_target[0].names) if is_classification else len(targets)
+    yield from of_examples(data, (width,), num_outputs, is_classification=is_classification)
+
+
+def _why_left_out(column: Column) -> str:
+    """Why nothing can be learned from a column, in words; empty where something can."""
+    if column.is_constant:
+        return "always the same"
+    if column.counts_rows:
+        return "a number for each row"
+    if not column.is_number and not column.has_few_names:
+        return f"{len(column.names)} names or more"
+    return ""
+
+
+def _check_printable(file: Path, names: Sequence[str]) -> None:
+    """Raise DataError for a name that can't stand in a config."""
+    for name in names:
+        if not name.isprintable():
+            raise DataError(f"{file}: column {quoted(name)} isn't one line of printable characters, as a config needs")
+
+
+def _left_out(columns: Sequence[Column], targets: Sequence[str]) -> str:
+    whys = {column.name: _why_left_out(column) for column in columns if column.name not in targets}
+    return one_line(", ".join(f"{quoted(name)} ({why})" for name, why in whys.items() if why))
+
+
+def _is_classification(file: Path, of_target: Sequence[Column], task: Task | None) -> bool:
+    """Whether the target is classes. Raises DataError where it can't be what it must."""
+    first = of_target[0]
+    for column in of_target:
+        are_classes = task == "classification" or (task is None and len(of_target) == 1)
+        if not column.is_number and (len(of_target) > 1 or not are_classes):
+            raise DataError(f"{file}:{column.first_name}: column {quoted(column.name)} has names, and no numbers")
+        if column.is_constant:
+            raise DataError(f"{file}: column {quoted(column.name)} is always the same: there is nothing to predict")
+    if task is not None or len(of_target) > 1:
+        return task == "classification"
+    if not first.is_number:
+        if not first.has_few_names:
+            many = f"{len(first.names)} names or more"
+            raise DataError(f"{file}: column {quoted(first.name)} has {many}, too many classes")
+        return True
+    return first.are_integers and len(first.names) <= MOST_CLASSES
+
+
+def _is_counted_from_0(column: Column) -> bool:
+    return column.names == {str(number) for number in range(len(column.names))}
+
+
+def _described(of_target: Sequence[Column], is_classification: bool) -> str:
+    if not is_classification:
+        numbers = [f"{column.smallest:g} to {column.largest:g}" for column in of_target[:LISTED]]
+        return f"numbers from {', '.join(numbers)}{', ...' * (len(of_target) > LISTED)}"
+    names = sorted(of_target[0].names)
+    listed = one_line(", ".join(names[:LISTED]) + ", ..." * (len(names) > LISTED))
+    return f"{counted(len(names), 'class', 'classes')}: {listed}"
+
+
+def _of_arrays(file: Path, shown: str, targets: Sequence[str], task: Task | None) -> Iterator[Line]:
+    """For an .npz of two arrays."""
+    if len(targets) > 1:
+        raise ConfigError("--target must name one array of an .npz")
+    with reading(file, *CORRUPT_ARCHIVE), np.load(file, allow_pickle=False) as archive:
+        check_name(file, "array", targets[0], archive.files)
+        others = [name for name in archive.files if name != targets[0]]
+        if len(others) != 1:
+            raise DataError(f"{file}: has {counted(len(others), 'array')} beside the target, and one is needed")
+        input, target = archive[others[0]], archive[targets[0]]
+    if input.ndim < 2:
+        raise DataError(f"{file}: array {others[0]!r} has shape {input.shape}, not (examples, features)")
+    if not len(target) or len(target) != len(input):
+        raise DataError(f"{file}: {others[0]!r} has {len(input)} examples, {targets[0]!r} has {len(target)}")
+    values = np.unique(target)
+    is_counted = target.ndim == 1 and np.array_equal(values, np.arange(len(values)))
+    is_classification = is_counted if task is None else task == "classification"
+    if is_classification and not is_counted:
+        raise DataError(f"{file}: the classes in {targets[0]!r} must be 0, 1, 2, ... without gaps")
+    data: dict[str, tuple[Any, str]] = {
+        "file": (shown, counted(len(target), "example")),
+        "input": (others[0], "the other array"),
+        "target": (targets[0], f"{len(values)} classes" if is_classification else "numbers"),
+        "task": ("classification" if is_classification else "regression", "the other one: --task"),
+        "standardize": (True, "numbers of different sizes would train badly"),
+        "validation_fraction": (0.2, "held out, to see how good the model is on other examples"),
+    }
+    num_outputs = len(values) if is_classification else int(np.prod(target.shape[1:]))
+    yield from of_examples(data, input.shape[1:], num_outputs, is_classification=is_classification)
+
+
+def _of_text(file: Path, shown: str) -> Iterator[Line]:
+    """For a text: a GPT that predicts the next character."""
+    context = 64
+    split = Text(file, context=context).load(0, np.dtype(np.float32))
+    assert split.num_classes is not None  # of a text
+    size, characters = 128, split.num_classes
+    yield Line(f"data: {{Text: {{file: {in_yaml(shown)}, context: {context}}}}}", f"{characters} different characters")
+    yield Line("batch_size: 12")
+    yield Line("epochs: 4", "more of them make better text")
+    yield Line("model:")
+    yield Line(f"  - Embedding: {{num_embeddings: {characters}, embedding_dim: {size}}}", "a vector for each character")
+    yield Line(f"  - LearnedPositions: {{num_positions: {context}, embedding_dim: {size}}}")
+    yield Line("  - Repeat:")
+    yield Line("      times: 4", "more of them make a better model, and a slower one")
+    yield Line("      layers:")
+    yield Line("        - Residual:")
+    yield Line(f"            - LayerNorm: {{normalized_shape: {size}}}")
+    yield Line(f"            - CausalSelfAttention: {{embed_dim: {size}, num_heads: 4}}")
+    yield Line("        - Residual:")
+    yield Line(f"            - LayerNorm: {{normalized_shape: {size}}}")
+    yield Line(f"            - Linear: {{in_features: {size}, out_features: {4 * size}}}")
+    yield Line("            - GELU: {approximate: tanh}")
+    yield Line(f"            - Linear: {{in_features: {4 * size}, out_features: {size}}}")
+    yield Line(f"  - LayerNorm: {{normalized_shape: {size}}}")
+    yield Line("  - Flatten: {start_dim: 0, end_dim: 1}", "one prediction for each character of each example")
+    yield Line(f"  - Linear: {{in_features: {size}, out_features: {characters}, bias: false}}")
+    yield Line("tied: [[0.weight, 12.weight]]", "what reads a character also predicts it")
+    yield Line("initializer: GPT2")
+    yield Line("loss: CrossEntropyLoss")
+    yield Line("optimizer: {AdamW: {lr: 2e-3, betas: [0.9, 0.95], weight_decay: 0.1}}")
+    yield Line("clip_grad_norm: 1")

@@ -1,0 +1,234 @@
+"""Configs for tables, arrays and texts of one's own: they load, fit their data, and say why they are as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nn_manual.config import RunConfig, load_config
+from nn_manual.data import Arrays, Text
+from nn_manual.errors import ConfigError, DataError
+from nn_manual.run.loading import load
+from nn_manual.use.new_config import new_config
+
+FLOWERS = "length,width,species\n" + "".join(f"{row},{row % 5}.5,{'abc'[row % 3]}\n" for row in range(1, 31))
+#: Rows without an empty cell.
+PEOPLE = "id,name,city,age,income\n" + "".join(
+    f"{row},name {row},{'Ulm' if row % 2 else 'Bonn'},{20 + row % 50},{1000.5 + row}\n" for row in range(200)
+)
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunConfig]:
+    """A function that makes a config for a table with this text, writes it into another folder and loads it, with its
+    data and its model: a layer of another size would be refused.
+    """
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+
+    def make(text: str, *targets: str, **options: Any) -> RunConfig:
+        Path("table.csv").write_text(text)
+        new_config(Path("table.csv"), targets, Path("out/new.yaml"), **options)
+        config = load_config(Path("out/new.yaml"))
+        split, model = load(config)
+        assert model(split.train.input).shape[1] == (split.num_classes or split.train.target.shape[1])
+        return config
+
+    return make
+
+
+def arrays_of(config: RunConfig) -> Arrays:
+    assert isinstance(config.data, Arrays)
+    return config.data
+
+
+def test_a_table_of_numbers_with_classes(written: Callable[..., RunConfig]) -> None:
+    data = arrays_of(written(FLOWERS, "species"))
+    assert (data.task, data.categories, data.standardize, data.stratify) == ("classification", [], True, True)
+    assert (data.missing, data.input, data.delimiter) == (None, None, None)
+    assert Path("out/new.yaml").read_text().splitlines()[:6] == [
+        "data:",
+        "  Arrays:",
+        "    file: ../table.csv                      # 30 rows",
+        "    target: species                         # 3 classes: a, b, c",
+        "    task: classification                    # the other one: --task",
+        "    standardize: true                       # columns of different sizes would train badly",
+    ]
+
+
+def test_nothing_is_wider_than_100_columns(written: Callable[..., RunConfig]) -> None:
+    written(PEOPLE.replace("Ulm", ""), "income")
+    assert max(map(len, Path("out/new.yaml").read_text().splitlines())) <= 100
+
+
+def test_columns_that_say_nothing_are_left_out(written: Callable[..., RunConfig]) -> None:
+    data = arrays_of(written(PEOPLE, "income"))
+    assert (data.task, data.input, data.categories) == ("regression", ["city", "age"], ["city"])
+    text = Path("out/new.yaml").read_text()
+    assert "    # without 'id' (a number for each row), 'name' (101 names or more)\n    input: [city, age]\n" in text
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "categories"),
+    [
+        (["0", "1", "2"], "classification", []),
+        (["3", "5", "8"], "classification", ["y"]),
+        (["no", "yes"], "classification", []),
+        ([str(number) for number in range(21)], "regression", []),
+        (["0.5", "1"], "regression", []),
+    ],
+)
+def test_what_the_target_looks_like(
+    written: Callable[..., RunConfig], cells: list[str], task: str, categories: list[str]
+) -> None:
+    rows = [f"{row * 0.7},{cells[row % len(cells)]}" for row in range(60)]
+    data = arrays_of(written("x,y\n" + "\n".join(rows) + "\n", "y"))
+    assert (data.task, data.categories) == (task, categories)
+
+
+def test_the_task_can_be_chosen(written: Callable[..., RunConfig]) -> None:
+    rows = "x,y\n" + "".join(f"{row * 0.7},{row % 5}\n" for row in range(60))
+    assert arrays_of(written(rows, "y", task="regression")).task == "regression"
+
+
+def test_several_targets(written: Callable[..., RunConfig]) -> None:
+    data = arrays_of(written("x,y,z\n" + "".join(f"{row * 0.7},{row},{-row}\n" for row in range(9)), "y", "z"))
+    assert (data.task, data.target) == ("regression", ["y", "z"])
+
+
+def test_empty_cells_become_the_mean(written: Callable[..., RunConfig]) -> None:
+    data = arrays_of(written(PEOPLE.replace("Ulm,2", ",").replace(",45,", ",,"), "income"))
+    assert (data.missing, data.categories) == ("mean", ["city"])
+
+
+def test_rows_without_a_target_are_dropped(written: Callable[..., RunConfig]) -> None:
+    """The name that only they have gets no number."""
+    rows = "x,color,y\n" + "".join(f"{row * 0.7},{'red' if row % 2 else 'blue'},{row % 2}\n" for row in range(20))
+    config = written(rows + "1,pink,\n", "y")
+    assert arrays_of(config).missing == "drop"
+    assert "in_features: 3" in Path("out/new.yaml").read_text()
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_delimiters(written: Callable[..., RunConfig], delimiter: str) -> None:
+    assert arrays_of(written(FLOWERS.replace(",", delimiter), "species")).delimiter is None  # the header shows it
+
+
+@pytest.mark.parametrize("name", ["a,b", "a: b", "- a", "'", '"', "#", "no", "1", "é", "{a}"])
+def test_odd_names(written: Callable[..., RunConfig], name: str) -> None:
+    quoted = '"' + name.replace('"', '""') + '"'
+    rows = "".join(f"{'x' if row % 2 else quoted},{row * 0.1},{'p' if row % 3 else quoted}\n" for row in range(30))
+    data = arrays_of(written(f"{quoted},number,y\n" + rows, "y"))
+    assert name in data.categories
+
+
+@pytest.mark.parametrize("name", ["\x1b[31m", "a\nb"])
+def test_names_that_no_config_can_hold(written: Callable[..., RunConfig], name: str) -> None:
+    rows = "".join(f"{row * 0.1},{row % 3}\n" for row in range(30))
+    written(f'"{name}",y\n{rows}', "y")  # it isn't named
+    Path("out/new.yaml").unlink()
+    with pytest.raises(DataError, match="isn't one line of printable characters, as a config needs"):
+        written(f'y,"{name}"\n{rows}', name)
+    assert not Path("out/new.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "targets", "message"),
+    [
+        ("", ["y"], r"^table\.csv:1: is empty; the first line of a CSV file names the columns$"),
+        ("x,y\n", ["y"], r"^table\.csv: has a header and no rows$"),
+        ("x,y\n1,0\n1,1\n", ["z"], r"^table\.csv:1: has no column 'z'; it has 'x', 'y'$"),
+        ("x,x\n1,0\n", ["x"], r"^table\.csv:1: column 'x' occurs 2 times$"),
+        ("x,y\n1\n", ["y"], r"^table\.csv:2: the header names 2 columns, this row has 1$"),
+        ("x,y\n1,red\n2,red\n", ["y"], r"^table\.csv: column 'y' is always the same: there is nothing to predict$"),
+        ("x,y\n1,0\n1,1\n", ["y"], r"^table\.csv: has no column to predict from: 'x' \(always the same\)$"),
+        ("x,y,z\n1,0,a\n1,1,b\n", ["y", "z"], r"^table\.csv:2: column 'z' has names, and no numbers$"),
+        ("\x00\x01PNG\n", ["y"], r"^table\.csv:1: has no column 'y'; it has "),
+        ("x,y\n1,\n2,\n", ["y"], r"^table\.csv: "),
+    ],
+)
+def test_what_is_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, targets: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("table.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        new_config(Path("table.csv"), targets, Path("new.yaml"))
+    assert not Path("new.yaml").exists()
+
+
+def test_too_many_names_for_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("table.csv").write_text(PEOPLE)
+    with pytest.raises(DataError, match=r"column 'name' has 101 names or more, too many classes$"):
+        new_config(Path("table.csv"), ["name"])
+
+
+@pytest.mark.parametrize(
+    ("file", "targets", "output", "message"),
+    [
+        ("table.txt", ["y"], None, "--target is for tables and arrays: a text predicts its next character"),
+        ("table.csv", [], None, "--target must name what to predict"),
+        ("table.xlsx", ["y"], None, r"FILE must end in one of \.csv, \.csv\.gz, \.npz, \.txt, not table\.xlsx"),
+        ("table.csv", ["y"], "there.yaml", r"-o there\.yaml exists: choose another name, or remove it"),
+        ("two.npz", ["y", "x"], None, "--target must name one array of an .npz"),
+    ],
+)
+def test_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, targets: list[str], output: str | None, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there.yaml").write_text("kept")
+    np.savez("two.npz", x=np.zeros((2, 2)), y=np.arange(2))
+    with pytest.raises(ConfigError, match=f"^{message}$"):
+        new_config(Path(file), targets, None if output is None else Path(output))
+    assert Path("there.yaml").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("input", "target", "task"),
+    [
+        (np.random.default_rng(0).random((40, 3)), np.arange(40) % 4, "classification"),
+        (np.random.default_rng(0).random((40, 3, 5)), np.arange(40) % 2, "classification"),
+        (np.random.default_rng(0).random((40, 3)), np.random.default_rng(1).random((40, 2)), "regression"),
+        (np.random.default_rng(0).random((40, 1)), np.arange(40) * 2, "regression"),
+    ],
+)
+def test_arrays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, input: np.ndarray, target: np.ndarray, task: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("data.npz", x=input, y=target)
+    new_config(Path("data.npz"), ["y"], Path("new.yaml"))
+    config = load_config(Path("new.yaml"))
+    split, model = load(config)
+    assert arrays_of(config).task == task
+    assert model(split.train.input).shape[1] == (split.num_classes or split.train.target.shape[1])
+
+
+def test_arrays_that_do_not_go_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("data.npz", x=np.zeros((4, 2)), y=np.arange(3), z=np.zeros(4))
+    with pytest.raises(DataError, match=r"^data\.npz: has 2 arrays beside the target, and one is needed$"):
+        new_config(Path("data.npz"), ["y"])
+    np.savez("data.npz", x=np.zeros((4, 2)), y=np.arange(3))
+    with pytest.raises(DataError, match=r"^data\.npz: 'x' has 4 examples, 'y' has 3$"):
+        new_config(Path("data.npz"), ["y"])
+    np.savez("data.npz", x=np.zeros((3, 2)), y=np.array([1, 2, 3]))
+    with pytest.raises(DataError, match=r"^data\.npz: the classes in 'y' must be 0, 1, 2, \.\.\. without gaps$"):
+        new_config(Path("data.npz"), ["y"], task="classification")
+
+
+def test_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.txt").write_text("A text that says the same again. " * 60)
+    text = new_config(Path("own.txt"), [], Path("new.yaml"))
+    config = load_config(Path("new.yaml"))
+    assert isinstance(config.data, Text)
+    split, model = load(config)
+    assert f"num_embeddings: {split.num_classes}" in text
+    assert model(split.train.input[:2]).shape == (2 * 64, split.num_classes)
