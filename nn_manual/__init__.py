@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name publ
     from nn_manual.check.whole_step.gradients import check_gradients as check_gradients
     from nn_manual.config import RunConfig as RunConfig
     from nn_manual.config import load_config as load_config
+    from nn_manual.data import Examples as Examples
+    from nn_manual.data.load_data import load_data as load_data
     from nn_manual.errors import ConfigError as ConfigError
     from nn_manual.errors import DataError as DataError
     from nn_manual.errors import GradientMismatch as GradientMismatch
@@ -58,6 +60,8 @@ _HOMES = {
     "Padded": "arrays",
     "RunConfig": "config",
     "load_config": "config",
+    "Examples": "data",
+    "load_data": "data.load_data",
     "ConfigError": "errors",
     "DataError": "errors",
     "GradientMismatch": "errors",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def train(options: argparse.Namespace) -> int:
     """Train a config, or go on with a run. Returns the exit status."""
-    from nn_manual.run.progress import describe
+    from nn_manual.run.describe import describe
 
     with going_on_without_a_reader():
         from nn_manual.step.slices.torchrun import processes

@@ -9,13 +9,13 @@ from typing import Any
 from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError, out_of_memory
 from nn_manual.messages import counted
 from nn_manual.run.keeper import CheckpointKeeper
-from nn_manual.run.progress import RunBar, epoch_line
 from nn_manual.run.silent import NoBar, NoWriter
 from nn_manual.run.stop_request import StopRequest, stop_request
 from nn_manual.run.training_run import TrainingRun
 from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory import ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
+from nn_manual.training.progress import RunBar, epoch_line
 
 
 def train(

@@ -6,6 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -14,11 +15,12 @@ from nn_manual.arrays import Array, carve
 from nn_manual.config import RunConfig
 from nn_manual.data import Split, num_batches
 from nn_manual.model import Sequential
-from nn_manual.run.early_stop import EarlyStop
-from nn_manual.run.progress import GradientTally
 from nn_manual.run.recorded_loss import recorded_loss
 from nn_manual.step.slices.cut import Slicing
 from nn_manual.step.slices.process_group import ALONE, ProcessGroup
+from nn_manual.training.early_stop import EarlyStop
+from nn_manual.training.epoch_record import epoch_record
+from nn_manual.training.progress import GradientTally
 from nn_manual.training.steps import Step
 from nn_manual.training.trainer import Trainer
 
@@ -67,7 +69,7 @@ class TrainingRun:
         self.config = config.with_choice(self.trainer.prepare(split.train, config.batch_size))
         if config.checkpoint.of_steps:
             self.trainer.stop_every = config.checkpoint.count
-        self.early_stop, self.tally = EarlyStop(config.early_stopping), GradientTally()
+        self.early_stop, self.tally = early_stop_of(config), GradientTally()
         #: The epochs that have ended, and the loss and its denominator of each step of the one under way.
         self.epoch, self.losses = 0, list[tuple[float, float]]()
         #: The last line of metrics.jsonl.
@@ -119,19 +121,12 @@ class TrainingRun:
 
     def end_epoch(self) -> dict[str, Any]:
         """Evaluate, and return the line of metrics.jsonl."""
-        trainer, config, split = self.trainer, self.config, self.split
-        record: dict[str, Any] = {"epoch": self.epoch + 1, "step": trainer.num_steps}
-        train_loss = trainer.mean_loss("the training loss", self.losses)
-        record |= recorded_loss("train_loss", train_loss, split.train.target, config)
-        if len(split.validation.input):
-            evaluation = trainer.evaluate(split.validation)
-            record |= recorded_loss("validation_loss", evaluation.loss, split.validation.target, config)
-            trainer.observe(evaluation.loss)
-            if evaluation.accuracy is not None:
-                record["validation_accuracy"] = evaluation.accuracy
+        recorded = partial(recorded_loss, config=self.config)
+        record = epoch_record(self.trainer, self.epoch, self.losses, *self.split[:2], recorded=recorded)
+        if "validation_loss" in record:
             self._keep_best(record)
-            self.early_stop.after(evaluation.loss)
-        self.record = {**record, "lr": trainer.optimizer.lr, "seconds": self.seconds}
+            self.early_stop.after(record["validation_loss"])
+        self.record = {**record, "lr": self.trainer.optimizer.lr, "seconds": self.seconds}
         self.epoch, self.losses = self.epoch + 1, []
         self._note_together()
         return self.record
@@ -212,6 +207,12 @@ class TrainingRun:
         self.vacuous = manifest.get("vacuous", self.unproven)  # older runs don't say
         self._seconds_before = manifest["seconds"]
         self.best_weights = dict(_of(tensors, BEST_FILE)) if self.best else {}
+
+
+def early_stop_of(config: RunConfig) -> EarlyStop:
+    """What ends a run of the config early."""
+    settings = config.early_stopping
+    return EarlyStop(None) if settings is None else EarlyStop(settings.patience, settings.min_delta)
 
 
 def _of(kept: Mapping[str, _Kept], name: str) -> _Kept:

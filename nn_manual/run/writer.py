@@ -15,7 +15,6 @@ from nn_manual.errors import DataError, GradientMismatch
 from nn_manual.messages import one_line
 from nn_manual.plotting import plot_runs
 from nn_manual.run.bundle import keep
-from nn_manual.run.progress import RunBar
 from nn_manual.run.training_run import BEST_FILE, TrainingRun
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import (
@@ -28,6 +27,7 @@ from nn_manual.run_directory.checkpoints import (
 from nn_manual.run_directory.weights import write_weights
 from nn_manual.run_directory.within import within
 from nn_manual.step.slices.process_group import ProcessGroup
+from nn_manual.training.progress import RunBar
 
 FIGURE_FILE = "loss.png"
 

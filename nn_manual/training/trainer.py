@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 from nn_manual.arrays import Array, Padded
 from nn_manual.compile.blas import BlasName, Choice
@@ -23,15 +23,21 @@ from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
 from nn_manual.training.compiled_slices import CompiledSlices
 from nn_manual.training.compiled_steps import CompiledSteps
+from nn_manual.training.early_stop import EarlyStop
 from nn_manual.training.finite import FiniteWatch
+from nn_manual.training.fit import fit
 from nn_manual.training.freed_memory import keep_freed_memory
+from nn_manual.training.given_examples import examples_of
 from nn_manual.training.loss_and_accuracy import Evaluation, evaluation_of, mean_loss
 from nn_manual.training.steps import Step, Steps
-from nn_manual.training.trainer_settings import COUNTS, check_settings, why_fixed
+from nn_manual.training.trainer_settings import COUNTS, check_settings, check_whole_numbers, why_fixed
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.many_steps.prover import Prover
     from nn_manual.check.whole_step.checker import GradientChecker
+
+#: Inputs and targets, as arrays, or as lists of numbers.
+Pair: TypeAlias = tuple[Any, Any]
 
 
 def _report_unproven(numbers: list[int]) -> None:
@@ -46,16 +52,21 @@ class Trainer:
     """Trains `model` to lower `loss` with `optimizer`, each `check_every`-th step proven against torch (0: none).
 
         trainer = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1))
+        history = trainer.fit(train, validation, epochs=20, batch_size=64)
+
+    or, step by step,
+
         for epoch in range(20):
             for step in trainer.epoch(train, batch_size=64, seed=0, epoch=epoch):
                 ...                                   # step.loss, step.check
             trainer.evaluate(validation)              # .loss, .accuracy
 
     `train` and `validation` are Examples: inputs (examples, ...) in the model's dtype, and targets as the loss takes
-    them. `train_step(input, target)` is one step on a batch of your own. `clip_grad_norm` bounds the norm of the whole
-    gradient. `lr_scheduler` sets the lr of the optimizer and of each of its groups, counted from what it was at first:
-    anew each epoch, or each step where `lr_step` is "step". One that watches the validation loss needs
-    `trainer.observe(loss)` after each epoch.
+    them; or pairs of arrays or lists, (input, target), which become such. `train_step(input, target)` is one step on a
+    batch of your own. `clip_grad_norm` bounds the norm of the whole gradient. `lr_scheduler` sets the lr of the
+    optimizer and of each of its groups, counted from what it was at first: anew each epoch, or each step where
+    `lr_step` is "step". One that watches the validation loss needs `trainer.observe(loss)` after each epoch, which
+    `fit` calls.
 
     `train_step` proves a checked step at once, `epoch` many together, a little later: those wait in `check_memory`
     bytes. `flush()` proves them now. `prover.groups.most` says how many are proven at once, and `prover.groups.reason`
@@ -212,8 +223,36 @@ class Trainer:
         """
         self.steps.flush()
 
+    def fit(
+        self,
+        train: Examples | Pair,
+        validation: Examples | Pair | None = None,
+        *,
+        epochs: int,
+        batch_size: int,
+        seed: int = 0,
+        patience: int | None = None,
+        min_delta: float = 0.0,
+        verbose: bool = True,
+    ) -> list[dict[str, Any]]:
+        """Train for so many epochs. After each, evaluate on `validation`, if it is given, and print a line, unless
+        `verbose` is false. With a `patience`, stop after so many epochs in which the validation loss fell by no more
+        than `min_delta`. `seed` gives the order of the examples in each epoch.
+
+        Returns a dict for each epoch, as a line of metrics.jsonl has it: epoch, step, train_loss, validation_loss and
+        validation_accuracy where there are any, lr, seconds. Raises what `epoch` and `evaluate` do, and ValueError for
+        no epochs, and for a patience without validation.
+        """
+        check_whole_numbers(epochs=epochs, batch_size=batch_size, patience=1 if patience is None else patience)
+        if patience is not None and validation is None:
+            raise ValueError("patience needs validation examples, whose loss it watches")
+        given = None if validation is None else examples_of(validation, self.model)
+        stop = EarlyStop(patience, min_delta)
+        own = examples_of(train, self.model)
+        return fit(self, own, given, epochs, batch_size, seed=seed, early_stop=stop, verbose=verbose)
+
     def epoch(
-        self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int = 0
+        self, examples: Examples | Pair, batch_size: int, *, seed: int, epoch: int, first: int = 0
     ) -> Iterator[Step]:
         """The steps of one epoch, which is counted from 0. Each step is made when it is asked for. (seed, epoch) give
         the order of the examples; `first` is the index of the batch to begin with. Checked steps are proven together:
@@ -222,6 +261,7 @@ class Trainer:
         """
         self.flush()
         check_batches(batch_size, first)
+        examples = examples_of(examples, self.model)
         examples = examples if self.model.lengths_heeded_by else without_lengths(examples)
         self.loss.check_data(examples.target)
         if len(examples.input):
@@ -254,7 +294,7 @@ class Trainer:
                 self.checker.update.observe(validation_loss)
             self.lr_scheduler.observe(validation_loss)
 
-    def evaluate(self, examples: Examples, confusion: Array | None = None) -> Evaluation:
+    def evaluate(self, examples: Examples | Pair, confusion: Array | None = None) -> Evaluation:
         """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy. Where the targets are
         class indices, their counts by class and predicted class are added to `confusion`, int64 (classes, classes).
 
@@ -265,6 +305,7 @@ class Trainer:
         self.flush()
         compare = self.checker.compare_evaluation if self.checker is not None else None
         group = self.slicing.group
+        examples = examples_of(examples, self.model)
         evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare, group=group)
         self.steps.check_finite("the validation loss", evaluation.loss)
         return evaluation

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+import operator
+from typing import Any, Literal, Protocol
 
 from nn_manual.compile.blas import BlasName
 from nn_manual.losses import Loss
@@ -35,6 +36,17 @@ class TrainerSettings(Protocol):
     threads: int | None
     slicing: Slicing
     stop_every: int
+
+
+def check_whole_numbers(**numbers: Any) -> None:
+    """Raise TypeError for a number that isn't an integer, ValueError for one below 1."""
+    for name, number in numbers.items():
+        try:
+            whole = operator.index(number)
+        except TypeError:
+            raise TypeError(f"{name} must be an integer, not {number!r}") from None
+        if whole < 1:
+            raise ValueError(f"{name} must be at least 1, not {whole}")
 
 
 def check_settings(settings: TrainerSettings) -> None:

@@ -31,10 +31,11 @@ from nn_manual.data import Names
 from nn_manual.plotting.confusion import draw_confusion
 from nn_manual.plotting.figure import draw_runs
 from nn_manual.run import resume
-from nn_manual.run.progress import GradientTally, RunBar, describe
+from nn_manual.run.describe import describe
 from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory.ledger_table import Ledger
 from nn_manual.run_directory.metrics import Stop
+from nn_manual.training.progress import GradientTally, RunBar
 
 from .conftest import COMMAND, HANGING, UNCHECKED
 

@@ -14,7 +14,8 @@ from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import StepCheck
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
-from nn_manual.run.progress import GradientTally, RunBar, describe, epoch_label, epoch_line
+from nn_manual.run.describe import describe
+from nn_manual.training.progress import GradientTally, RunBar, epoch_label, epoch_line
 from nn_manual.training.steps import Step
 
 

@@ -9,12 +9,12 @@ from benchmarks.reliability.kills import end_of
 from runs import CONFIG, lines, write_config
 from stopped_runs import stopped
 
-from nn_manual.config import EarlyStopping, load_config
+from nn_manual.config import load_config
 from nn_manual.errors import ConfigError
-from nn_manual.run.early_stop import EarlyStop
 from nn_manual.run.loading import load
 from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
+from nn_manual.training.early_stop import EarlyStop
 
 
 @pytest.mark.usefixtures("without_figure")
@@ -94,7 +94,7 @@ def _after(stop: EarlyStop, loss: float) -> bool:
 @pytest.mark.usefixtures("without_figure")
 class TestEarlyStopping:
     def test_after_patience_epochs_without_a_fall(self) -> None:
-        stop = EarlyStop(EarlyStopping(patience=2, min_delta=0.1))
+        stop = EarlyStop(patience=2, min_delta=0.1)
         losses = [1.0, 0.95, 0.85, 0.8, 0.5, 0.45, 0.41]
         assert [_after(stop, loss) for loss in losses] == [False, False, False, False, False, False, True]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from nn_manual.run.progress import RunBar
 from nn_manual.run.silent import NoBar, NoLines, NoWriter, writer_of
 from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory.ledger import LedgerLines
+from nn_manual.training.progress import RunBar
 
 
 def methods_of(kind: type) -> set[str]:

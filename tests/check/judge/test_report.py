@@ -12,8 +12,8 @@ from nn_manual import CrossEntropyLoss, GradientChecker, Linear, MSELoss, ReLU, 
 from nn_manual.check.compare.comparison import Comparison
 from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import WIDTH, GradientReport, StepCheck
-from nn_manual.run.progress import GradientTally
 from nn_manual.run_directory.step_line import errors_of, record_of
+from nn_manual.training.progress import GradientTally
 
 
 def comparison(name: str = "0.grad_weight", absolute: float = 0.5, shape: tuple[int, ...] = (3, 4)) -> Comparison:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from nn_manual.config import EarlyStopping
-
 
 class EarlyStop:
-    """Says when the validation loss has not fallen by more than `min_delta` for `patience` epochs."""
+    """Says when the validation loss has not fallen by more than `min_delta` for `patience` epochs; never without a
+    patience.
+    """
 
-    def __init__(self, settings: EarlyStopping | None) -> None:
-        self.settings = settings
+    def __init__(self, patience: int | None, min_delta: float = 0.0) -> None:
+        self.patience, self.min_delta = patience, min_delta
         self.best, self.num_epochs_since = math.inf, 0
 
     def state(self) -> dict[str, float]:
@@ -25,7 +25,7 @@ class EarlyStop:
 
     def after(self, validation_loss: float) -> None:
         """Take note of an epoch with this loss."""
-        if self.settings is not None and validation_loss < self.best - self.settings.min_delta:
+        if self.patience is not None and validation_loss < self.best - self.min_delta:
             self.best, self.num_epochs_since = validation_loss, 0
         else:
             self.num_epochs_since += 1
@@ -33,4 +33,4 @@ class EarlyStop:
     @property
     def has_stopped(self) -> bool:
         """Whether the run is to end."""
-        return self.settings is not None and self.num_epochs_since >= self.settings.patience
+        return self.patience is not None and self.num_epochs_since >= self.patience

@@ -1,17 +1,16 @@
-"""What a person sees of a run: a bar while it works, a line for each epoch, a summary."""
+"""What a person sees of a training: a bar while it works, and a line for each epoch."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from tqdm import tqdm
 
-from nn_manual.messages import counted, one_line
+from nn_manual.messages import one_line
 from nn_manual.run_directory.metrics import BITS
 from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.training.steps import Step
@@ -62,11 +61,14 @@ class RunBar:
             for epoch in range(num_epochs):
                 for step in bar.over(steps, epoch): ...
 
-    `num_steps` is the number of steps in one epoch, and `first_step` the number that have been made before.
+    `num_steps` is the number of steps in one epoch, and `first_step` the number that have been made before. With
+    `is_silent` there is neither bar nor line.
     """
 
-    def __init__(self, num_epochs: int, num_steps: int, tally: GradientTally, first_step: int = 0) -> None:
-        self.num_epochs, self.tally = num_epochs, tally
+    def __init__(
+        self, num_epochs: int, num_steps: int, tally: GradientTally, first_step: int = 0, *, is_silent: bool = False
+    ) -> None:
+        self.num_epochs, self.tally, self._is_silent = num_epochs, tally, is_silent
         self._out, self._err = sys.stdout, sys.stderr
         # The time that is left comes from the mean speed, in which the evaluations between the epochs count.
         self._bar = tqdm(
@@ -74,7 +76,7 @@ class RunBar:
             initial=first_step,
             smoothing=0,
             leave=False,
-            disable=None,
+            disable=True if is_silent else None,
             bar_format=BAR,
             file=self._err,
         )
@@ -91,7 +93,8 @@ class RunBar:
 
     def say(self, line: str) -> None:
         """Print a line on standard output."""
-        print(line, file=self._out, flush=True)
+        if not self._is_silent:
+            print(line, file=self._out, flush=True)
 
     def over(self, steps: Iterator[Step], epoch: int) -> Iterator[Step]:
         """The steps of an epoch, which is counted from 0. After the last one, the bar is cleared until the next step,
@@ -100,7 +103,7 @@ class RunBar:
         self._bar.set_description_str(epoch_label(epoch + 1, self.num_epochs), refresh=False)
         for step in steps:
             yield step
-            worst = f", worst error {_of_tolerance(self.tally.worst)}" if self.tally.worst else ""
+            worst = f", worst error {of_tolerance(self.tally.worst)}" if self.tally.worst else ""
             self._bar.set_postfix_str(f"loss {step.loss:.3g}{worst}", refresh=False)
             self._bar.update()
         self._bar.clear()
@@ -124,43 +127,6 @@ def epoch_line(record: dict[str, Any], num_epochs: int) -> str:
     return line.rstrip()
 
 
-def describe(summary: dict[str, Any], directory: Path) -> str:
-    """The summary as a few lines for the terminal."""
-    names = [name for name in ("train_loss", "validation_loss") if name in summary]
-    results = [f"{name.replace('_', ' ')} {summary[name]:.4g}" for name in names]
-    if "validation_accuracy" in summary:
-        results.append(f"accuracy {summary['validation_accuracy']:.2%}")
-    lines = [
-        "",
-        f"{', '.join(results)} after {counted(summary['step'], 'step')}",
-        *_describe_bits(summary),
-        *_describe_check(summary["gradient_check"]),
-        f"run directory {directory}",
-    ]
-    return "\n".join(map(one_line, lines))
-
-
-def _describe_bits(summary: dict[str, Any]) -> list[str]:
-    parts = zip(BITS.values(), ("training", "validation"), strict=True)
-    bits = [f"{summary[name]:.4g} in {part}" for name, part in parts if name in summary]
-    return [f"bits a character {', '.join(bits)}"] if bits else []
-
-
-def _describe_check(check: dict[str, Any]) -> list[str]:
-    worst = check["worst"]
-    if worst is None:
-        return ["no gradient was checked"]
-    tensors, steps = counted(check["tensors"], "tensor"), counted(check["steps"], "step")
-    lines = [
-        f"{tensors} of {steps} compared with torch's, 0 mismatches",
-        f"worst error {_of_tolerance(worst)} of its tolerance: {worst['worst']} at step {worst['step']:,}",
-    ]
-    lines += [f"not proven: {sentence}, in every step" for sentence in check["unproven"]]
-    if check["rounding"]:
-        lines.append(f"{check['rounding']:,} beyond it by rounding alone: computed in float64, the formulas agree")
-    return lines
-
-
-def _of_tolerance(worst: dict[str, Any]) -> str:
+def of_tolerance(worst: dict[str, Any]) -> str:
     """The error of a line of gradients.jsonl in percent of what its tolerance allows."""
     return f"{100 * worst['relative'] / worst['tolerance']:.3g}%"

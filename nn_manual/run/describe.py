@@ -1,0 +1,47 @@
+"""What a person sees of a run when it has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nn_manual.messages import counted, one_line
+from nn_manual.run_directory.metrics import BITS
+from nn_manual.training.progress import of_tolerance
+
+
+def describe(summary: dict[str, Any], directory: Path) -> str:
+    """The summary as a few lines for the terminal."""
+    names = [name for name in ("train_loss", "validation_loss") if name in summary]
+    results = [f"{name.replace('_', ' ')} {summary[name]:.4g}" for name in names]
+    if "validation_accuracy" in summary:
+        results.append(f"accuracy {summary['validation_accuracy']:.2%}")
+    lines = [
+        "",
+        f"{', '.join(results)} after {counted(summary['step'], 'step')}",
+        *_describe_bits(summary),
+        *_describe_check(summary["gradient_check"]),
+        f"run directory {directory}",
+    ]
+    return "\n".join(map(one_line, lines))
+
+
+def _describe_bits(summary: dict[str, Any]) -> list[str]:
+    parts = zip(BITS.values(), ("training", "validation"), strict=True)
+    bits = [f"{summary[name]:.4g} in {part}" for name, part in parts if name in summary]
+    return [f"bits a character {', '.join(bits)}"] if bits else []
+
+
+def _describe_check(check: dict[str, Any]) -> list[str]:
+    worst = check["worst"]
+    if worst is None:
+        return ["no gradient was checked"]
+    tensors, steps = counted(check["tensors"], "tensor"), counted(check["steps"], "step")
+    lines = [
+        f"{tensors} of {steps} compared with torch's, 0 mismatches",
+        f"worst error {of_tolerance(worst)} of its tolerance: {worst['worst']} at step {worst['step']:,}",
+    ]
+    lines += [f"not proven: {sentence}, in every step" for sentence in check["unproven"]]
+    if check["rounding"]:
+        lines.append(f"{check['rounding']:,} beyond it by rounding alone: computed in float64, the formulas agree")
+    return lines

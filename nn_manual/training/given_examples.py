@@ -1,0 +1,40 @@
+"""Examples as people have them: arrays, lists, or anything that NumPy makes an array of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Padded
+from nn_manual.data import Examples
+from nn_manual.model import Sequential
+
+
+def examples_of(given: Any, model: Sequential) -> Examples:
+    """The Examples that are given; or a pair of inputs and targets, made into arrays of the dtypes that the model and
+    losses take: int64 for integers, and the model's dtype for other numbers. Raises TypeError for anything else, and
+    ValueError where they aren't equally many.
+    """
+    if isinstance(given, Examples):
+        return given
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise TypeError(f"examples are a pair, (input, target), and not {type(given).__name__}")
+    input, target = given
+    input = input if isinstance(input, Padded) else _as_array("input", input, model)
+    if isinstance(input, np.ndarray) and input.dtype.kind == "i" and not isinstance(model.domain, range):
+        input = input.astype(model.dtype)
+    target = _as_array("target", target, model)
+    if not input.shape or not target.shape or len(input) != len(target):
+        raise ValueError(f"there must be a target for each input: their shapes are {input.shape} and {target.shape}")
+    return Examples(input, target)
+
+
+def _as_array(name: str, values: Any, model: Sequential) -> Any:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # lists of different lengths
+        raise ValueError(f"the {name} is no array of numbers: {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"the {name} has dtype {array.dtype}, and must be numbers")
+    return np.ascontiguousarray(array, model.dtype if array.dtype.kind == "f" else np.int64)

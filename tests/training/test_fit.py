@@ -1,0 +1,96 @@
+"""Many epochs in one call: the same numbers as epoch by epoch, and what is printed of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nn_manual import SGD, CrossEntropyLoss, Examples, Linear, MSELoss, ReLU, Sequential, Trainer
+from nn_manual.arrays import Array
+from nn_manual.optim import ReduceLROnPlateau
+
+
+def data(seed: int, num_examples: int = 40) -> tuple[Array, Array]:
+    input = np.random.default_rng(seed).standard_normal((num_examples, 3), np.float32)
+    return input, (input.sum(axis=1) > 0).astype(np.int64)
+
+
+def trainer(**settings: Any) -> Trainer:
+    model = Sequential(Linear(3, 8), ReLU(), Linear(8, 2), seed=0)
+    return Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.2), **settings)
+
+
+def test_it_makes_the_same_steps_as_a_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    train, validation = Examples(*data(0)), Examples(*data(1))
+    one, other = trainer(), trainer()
+    history = one.fit(train, validation, epochs=3, batch_size=16, seed=5)
+    assert [record["epoch"] for record in history] == [1, 2, 3]
+    for epoch, record in enumerate(history):
+        steps = list(other.epoch(train, 16, seed=5, epoch=epoch))
+        assert all(step.check is not None and step.check.proven for step in steps)
+        evaluation = other.evaluate(validation)
+        assert record["step"] == steps[-1].number
+        assert record["train_loss"] == other.mean_loss("", [(step.loss, step.denominator) for step in steps])
+        assert (record["validation_loss"], record["validation_accuracy"]) == (evaluation.loss, evaluation.accuracy)
+        assert record["lr"] == 0.2
+    assert one.model.param_arena.tobytes() == other.model.param_arena.tobytes()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("epoch 1/3  train loss 0.")
+    assert "validation loss" in lines[0]
+
+
+def test_it_can_be_silent_and_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    own = trainer(check_every=0)
+    first = own.fit(data(0), epochs=2, batch_size=40, verbose=False)
+    second = own.fit(data(0), epochs=2, batch_size=40, verbose=False)
+    assert [record["step"] for record in first + second] == [1, 2, 3, 4]
+    assert "validation_loss" not in first[0]
+    assert second[-1]["train_loss"] < first[0]["train_loss"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_lists_and_other_dtypes_are_taken() -> None:
+    input, target = data(0)
+    others = input.astype(np.float64), target.astype(np.int32)
+    pairs: list[Any] = [(input, target), (input.tolist(), target.tolist()), list(others)]
+    losses = [trainer().fit(pair, pair, epochs=1, batch_size=8, verbose=False)[0]["train_loss"] for pair in pairs]
+    assert losses[0] == losses[1] == losses[2]
+    model = Sequential(Linear(3, 1), seed=0)
+    regression = Trainer(model, MSELoss(), SGD(model, lr=0.1))
+    assert regression.evaluate(([[1, 2, 3]], [[0.5]])).loss > 0
+    assert len(list(regression.epoch(([[1, 2, 3], [3, 2, 1]], [[0.5], [1]]), 1, seed=0, epoch=0))) == 2
+
+
+def test_it_stops_early_and_lowers_the_lr(capsys: pytest.CaptureFixture[str]) -> None:
+    model = Sequential(Linear(3, 2), seed=0)
+    scheduler = ReduceLROnPlateau(patience=0)
+    own = Trainer(model, CrossEntropyLoss(), SGD(model, lr=1e-5), lr_scheduler=scheduler)
+    history = own.fit(data(0), data(1), epochs=50, batch_size=40, patience=3, min_delta=0.01)
+    assert len(history) == 4
+    assert history[-1]["lr"] < 1e-5
+    words = "stopped early: the validation loss has not fallen for 3 epochs"
+    assert capsys.readouterr().out.splitlines()[-1] == words
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"epochs": 0}, ValueError, "epochs must be at least 1, not 0"),
+        ({"epochs": 2.0}, TypeError, "epochs must be an integer, not 2.0"),
+        ({"batch_size": 8.0}, TypeError, "batch_size must be an integer, not 8.0"),
+        ({"patience": 0, "validation": data(0)}, ValueError, "patience must be at least 1, not 0"),
+        ({"patience": 2}, ValueError, "patience needs validation examples, whose loss it watches"),
+        ({"train": data(0)[0]}, TypeError, r"examples are a pair, \(input, target\), and not ndarray"),
+        ({"train": ([[1, 2], [3]], [0, 1])}, ValueError, "the input is no array of numbers"),
+        ({"train": ([["a"]], [0])}, TypeError, "the input has dtype <U1, and must be numbers"),
+        ({"train": ([[1, 2, 3]], [0, 1])}, ValueError, "there must be a target for each input: their shapes"),
+        ({"validation": ([[1, 2]], [0])}, ValueError, "2"),
+    ],
+)
+def test_what_is_refused(settings: dict[str, Any], error: type[Exception], message: str) -> None:
+    given: dict[str, Any] = {"train": data(0), "epochs": 1, "batch_size": 8, "verbose": False} | settings
+    with pytest.raises(error, match=f"^{message}" if message != "2" else message):
+        trainer().fit(given.pop("train"), given.pop("validation", None), **given)
