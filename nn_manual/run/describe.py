@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from nn_manual.messages import counted, one_line
-from nn_manual.run_directory.metrics import BITS
+from nn_manual.run.training_run import BEST_FILE
+from nn_manual.run_directory.metrics import BITS, WEIGHTS_FILE
 from nn_manual.training.progress import of_tolerance
 
 
@@ -20,7 +21,8 @@ def describe(summary: dict[str, Any], directory: Path) -> str:
         "",
         f"{', '.join(results)} after {counted(summary['step'], 'step')}",
         *_describe_bits(summary),
-        *_describe_check(summary["gradient_check"]),
+        *_describe_best(summary),
+        *_describe_check(summary["gradient_check"], summary["step"]),
         f"run directory {directory}",
     ]
     return "\n".join(map(one_line, lines))
@@ -32,16 +34,33 @@ def _describe_bits(summary: dict[str, Any]) -> list[str]:
     return [f"bits a character {', '.join(bits)}"] if bits else []
 
 
-def _describe_check(check: dict[str, Any]) -> list[str]:
+def _describe_best(summary: dict[str, Any]) -> list[str]:
+    """Which epoch was the best, and where its weights are."""
+    best = summary.get("best")
+    if best is None:
+        return []
+    if best["step"] == summary["step"]:
+        return [f"the last epoch was the best: {BEST_FILE} has the last weights, too"]
+    words = f"epoch {best['epoch']} was the best, validation loss {best['validation_loss']:.4g}: its weights are in"
+    return [words, f"  {BEST_FILE}, and those of the last step in {WEIGHTS_FILE}"]
+
+
+def _describe_check(check: dict[str, Any], num_steps: int) -> list[str]:
     worst = check["worst"]
     if worst is None:
         return ["no gradient was checked"]
     tensors, steps = counted(check["tensors"], "tensor"), counted(check["steps"], "step")
     lines = [
-        f"{tensors} of {steps} compared with torch's, 0 mismatches",
-        f"worst error {of_tolerance(worst)} of its tolerance: {worst['worst']} at step {worst['step']:,}",
+        f"{_verdict(check, num_steps)}{tensors} of {steps} equal torch's",
+        f"rounding took at most {of_tolerance(worst)} of its bound: {worst['worst']} at step {worst['step']:,}",
     ]
     lines += [f"not proven: {sentence}, in every step" for sentence in check["unproven"]]
     if check["rounding"]:
         lines.append(f"{check['rounding']:,} beyond it by rounding alone: computed in float64, the formulas agree")
     return lines
+
+
+def _verdict(check: dict[str, Any], num_steps: int) -> str:
+    if check["unproven"]:
+        return ""
+    return "every gradient right: " if check["steps"] == num_steps else "every checked gradient right: "

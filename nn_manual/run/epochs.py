@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError, out_of_memory
-from nn_manual.messages import counted
 from nn_manual.run.keeper import CheckpointKeeper
 from nn_manual.run.silent import NoBar, NoWriter
 from nn_manual.run.stop_request import StopRequest, stop_request
@@ -15,7 +14,7 @@ from nn_manual.run.training_run import TrainingRun
 from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory import ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
-from nn_manual.training.progress import RunBar, epoch_line
+from nn_manual.training.progress import RunBar, epoch_lines
 
 
 def train(
@@ -89,12 +88,13 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
     keeper.epochs.append(record)
     keeper.epochs.flush()
     keeper.gradients.flush()
-    bar.say(epoch_line(record, training.config.epochs))
+    is_best = training.best.get("epoch") == record["epoch"]
+    bar.say(epoch_lines(record, training.config.epochs, is_best=is_best, is_first=not training.has_said_a_line))
+    training.has_said_a_line = True
     _stop_if_asked(stop, keeper)
     keeper.after_epoch()
     if training.early_stop.has_stopped:
-        num_epochs = training.early_stop.num_epochs_since
-        bar.say(f"stopped early: the validation loss has not fallen for {counted(num_epochs, 'epoch')}")
+        bar.say(training.early_stop.words(record["epoch"]))
 
 
 def _note_one_by_one(training: TrainingRun, bar: RunBar | NoBar) -> None:

@@ -81,6 +81,8 @@ class TrainingRun:
         self.unproven, self.vacuous = list[str](), list[str]()
         #: Whether the note that steps are proven one by one has been printed.
         self.is_noted = False
+        #: Whether the line of an epoch has been printed: the first has headings above it.
+        self.has_said_a_line = False
         #: The checked steps that nobody has asked for yet; the last of them wait for their proof.
         self._checked: deque[tuple[int, StepCheck]] = deque()
         self._seconds_before, self._start = 0.0, time.perf_counter()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from nn_manual.messages import counted
+
 
 class EarlyStop:
     """Says when the validation loss has not fallen by more than `min_delta` for `patience` epochs; never without a
@@ -29,6 +31,11 @@ class EarlyStop:
             self.best, self.num_epochs_since = validation_loss, 0
         else:
             self.num_epochs_since += 1
+
+    def words(self, epoch: int) -> str:
+        """Why a training has stopped after this epoch, counted from 1."""
+        since = self.num_epochs_since
+        return f"stopped early: no better than epoch {epoch - since} for {counted(since, 'epoch')}"
 
     @property
     def has_stopped(self) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nn_manual.data import Examples, num_batches
-from nn_manual.messages import counted
 from nn_manual.optim import Optimizer
 from nn_manual.training.early_stop import EarlyStop
 from nn_manual.training.epoch_record import Measured, epoch_record
-from nn_manual.training.progress import GradientTally, RunBar, epoch_line
+from nn_manual.training.progress import GradientTally, RunBar, epoch_lines
 from nn_manual.training.steps import Step
 
 if TYPE_CHECKING:  # torch is only loaded for a training that is checked
@@ -41,6 +41,7 @@ def fit(
 ) -> list[dict[str, Any]]:
     """What Trainer.fit returns."""
     tally, start, records = GradientTally(), time.perf_counter(), list[dict[str, Any]]()
+    best = math.inf
     waiting = deque[tuple[int, "StepCheck"]]()
 
     def steps(epoch: int, losses: list[tuple[float, float]]) -> Iterator[Step]:
@@ -58,12 +59,13 @@ def fit(
             for _ in bar.over(steps(epoch, losses), epoch):
                 pass
             record = epoch_record(trainer, epoch, losses, train, validation)
-            records.append(record | {"lr": trainer.optimizer.lr, "seconds": time.perf_counter() - start})
-            bar.say(epoch_line(record, epochs))
-            if "validation_loss" in record:
-                early_stop.after(record["validation_loss"])
+            record |= {"lr": trainer.optimizer.lr, "seconds": time.perf_counter() - start}
+            is_best = record.get("validation_loss", math.inf) < best
+            best = min(best, record.get("validation_loss", math.inf))
+            records.append(record)
+            bar.say(epoch_lines(record, epochs, is_best=is_best, is_first=not epoch))
+            early_stop.after(record.get("validation_loss", math.inf))
             if early_stop.has_stopped:
-                since = counted(early_stop.num_epochs_since, "epoch")
-                bar.say(f"stopped early: the validation loss has not fallen for {since}")
+                bar.say(early_stop.words(epoch + 1))
                 break
     return records

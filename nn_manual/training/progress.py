@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from tqdm import tqdm
@@ -103,7 +103,7 @@ class RunBar:
         self._bar.set_description_str(epoch_label(epoch + 1, self.num_epochs), refresh=False)
         for step in steps:
             yield step
-            worst = f", worst error {of_tolerance(self.tally.worst)}" if self.tally.worst else ""
+            worst = f", rounding {of_tolerance(self.tally.worst)} of its bound" if self.tally.worst else ""
             self._bar.set_postfix_str(f"loss {step.loss:.3g}{worst}", refresh=False)
             self._bar.update()
         self._bar.clear()
@@ -114,17 +114,43 @@ def epoch_label(epoch: int, num_epochs: int) -> str:
     return f"epoch {epoch:{len(str(num_epochs))}}/{num_epochs}"
 
 
-def epoch_line(record: dict[str, Any], num_epochs: int) -> str:
-    """A line of metrics.jsonl for the terminal."""
-    line = f"{epoch_label(record['epoch'], num_epochs)}  train loss {record['train_loss']:<9.4g}"
-    if "validation_loss" in record:
-        line += f"  validation loss {record['validation_loss']:<9.4g}"
-    if "validation_accuracy" in record:
-        line += f"  accuracy {record['validation_accuracy']:6.2%}"
-    bits = [record[name] for name in BITS.values() if name in record]
-    if bits:
-        line += f"  bits a character {bits[-1]:.4g}"
-    return line.rstrip()
+class _Column(NamedTuple):
+    """A column of the epochs' table: the keys of its figure, the last of which that a record has counts, the two lines
+    of its heading, its width, and the form of the figure.
+    """
+
+    keys: tuple[str, ...]
+    upper: str
+    lower: str
+    width: int
+    form: str
+
+
+COLUMNS = (
+    _Column(("train_loss",), "", "train loss", 10, ".4g"),
+    _Column(("validation_loss",), "validation", "loss", 10, ".4g"),
+    _Column(("validation_accuracy",), "validation", "accuracy", 10, ".2%"),
+    _Column(tuple(BITS.values()), "bits a", "character", 9, ".4g"),
+    _Column(("lr",), "", "lr", 8, ".3g"),
+    _Column(("seconds",), "", "seconds", 7, ".3g"),
+)
+#: What stands behind the lowest validation loss so far, and what behind others.
+BEST, NOT_BEST = " *", "  "
+
+
+def epoch_lines(record: Mapping[str, Any], num_epochs: int, *, is_best: bool, is_first: bool) -> str:
+    """A record of metrics.jsonl as a line of a table for the terminal; above the first one stand two of headings."""
+    width = max(len("epoch"), len(f"{num_epochs}/{num_epochs}"))
+    label = f"{record['epoch']:{len(str(num_epochs))}}/{num_epochs}"
+    lines = [" " * width, "epoch".rjust(width), label.rjust(width)]
+    for keys, upper, lower, width, form in COLUMNS:
+        values = [record[key] for key in keys if key in record]
+        if values:
+            has_mark = keys == ("validation_loss",)
+            marks = (NOT_BEST, NOT_BEST, BEST if is_best else NOT_BEST) if has_mark else ("", "", "")
+            cells = upper, lower, format(values[-1], form)
+            lines = [f"{line}  {cell:>{width}}{mark}" for line, cell, mark in zip(lines, cells, marks, strict=True)]
+    return "\n".join(line.rstrip() for line in (lines if is_first else lines[2:]))
 
 
 def of_tolerance(worst: dict[str, Any]) -> str:

@@ -30,15 +30,19 @@ class TestTrain:
         assert main(["train", "small.yaml", "--run-dir", "run"]) == 0
         out, err = capsys.readouterr()
         assert err == ""
-        *epochs, _, result, compared, worst, where = out.splitlines()
+        *epochs, _, result, best, compared, worst, where = out.splitlines()
         number = r"[\d.e-]+"
-        for epoch, line in enumerate(epochs, start=1):
-            pattern = rf"epoch {epoch}/3  train loss {number} +validation loss {number} +accuracy +{number}%"
-            assert re.fullmatch(pattern, line)
-        assert len(epochs) == 3
+        assert epochs[1].split() == ["epoch", "train", "loss", "loss", "accuracy", "lr", "seconds"]
+        for epoch, line in enumerate(epochs[2:], start=1):
+            assert re.fullmatch(rf"  {epoch}/3 +{number} +{number} [* ] +{number}% +{number} +{number}", line)
+        assert len(epochs) == 5
+        assert best in (
+            "the last epoch was the best: best.safetensors has the last weights, too",
+            "  best.safetensors, and those of the last step in model.safetensors",
+        )
         assert re.fullmatch(rf"train loss {number}, validation loss {number}, accuracy {number}% after 9 steps", result)
-        assert compared == "171 tensors of 9 steps compared with torch's, 0 mismatches"
-        assert re.fullmatch(rf"worst error {number}% of its tolerance: [\w. ]+ at step \d", worst)
+        assert compared == "every gradient right: 171 tensors of 9 steps equal torch's"
+        assert re.fullmatch(rf"rounding took at most {number}% of its bound: [\w. ]+ at step \d", worst)
         assert where == "run directory run"
         assert max(map(len, out.splitlines())) <= 80
         assert names(small / "run")[:3] == ["best.safetensors", "checkpoints", "config.yaml"]
@@ -63,7 +67,7 @@ class TestTrain:
         assert max(map(len, states)) <= 80
         moving = [state for state in states if re.search(r"epoch 1/1 +\d+%\|.*\| \d\d:\d\d left, loss [\d.e-]+", state)]
         assert moving
-        assert all(re.search(r", worst error [\d.]+%$", state) for state in moving)
+        assert all(re.search(r", rounding [\d.]+% of its bound$", state) for state in moving)
         assert [state for state in states if state.strip()][-1] == "run directory run"
 
     @pytest.mark.usefixtures("small")

@@ -100,7 +100,7 @@ class TestStreamsOfALayer:
         status, out, err = finish(start("train", "small.yaml", UNCHECKED, "--run-dir", "run"))
         assert (status, err) == (0, "")
         said = out.splitlines()
-        assert [line[:9] for line in said[:3]] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
+        assert [line.split()[0] for line in said[:5]] == ["validation", "epoch", "1/3", "2/3", "3/3"]
         assert said[-1] == "run directory run"
 
     def test_no_file_of_a_run_takes_their_numbers(self, small: Path) -> None:

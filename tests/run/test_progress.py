@@ -15,7 +15,7 @@ from nn_manual.check.judge.report import StepCheck
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.run.describe import describe
-from nn_manual.training.progress import GradientTally, RunBar, epoch_label, epoch_line
+from nn_manual.training.progress import GradientTally, RunBar, epoch_label, epoch_lines
 from nn_manual.training.steps import Step
 
 
@@ -42,17 +42,38 @@ def test_epochs_align() -> None:
     assert [epoch_label(epoch, 100) for epoch in (1, 20, 100)] == ["epoch   1/100", "epoch  20/100", "epoch 100/100"]
 
 
+def table(record: dict[str, Any], num_epochs: int, *, is_best: bool = False) -> list[str]:
+    return epoch_lines(record, num_epochs, is_best=is_best, is_first=True).splitlines()
+
+
 def test_epoch_lines() -> None:
-    record = {"epoch": 3, "step": 69, "train_loss": 0.12345678, "lr": 0.1, "seconds": 1.0}
-    assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235"
-    record["validation_loss"] = 1.5e-8
-    assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235     validation loss 1.5e-08"
-    record["validation_accuracy"] = 0.98054
-    assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235     validation loss 1.5e-08    accuracy 98.05%"
-    text = {"epoch": 3, "train_loss": 2.0, "train_bits_per_character": 2.88539}
-    assert epoch_line(text, 20) == "epoch  3/20  train loss 2          bits a character 2.885"
-    text |= {"validation_loss": 2.5, "validation_bits_per_character": 3.60674}
-    assert epoch_line(text, 20).endswith("train loss 2          validation loss 2.5        bits a character 3.607")
+    record = {"epoch": 3, "step": 69, "train_loss": 0.12345678, "lr": 0.1, "seconds": 1.25}
+    assert table(record, 20) == [
+        "",
+        "epoch  train loss        lr  seconds",
+        " 3/20      0.1235       0.1     1.25",
+    ]
+    record |= {"validation_loss": 1.5e-8, "validation_accuracy": 0.98054}
+    assert table(record, 2000, is_best=True) == [
+        "                       validation    validation",
+        "    epoch  train loss        loss      accuracy        lr  seconds",
+        "   3/2000      0.1235     1.5e-08 *      98.05%       0.1     1.25",
+    ]
+    assert epoch_lines(record, 20, is_best=False, is_first=False) == (
+        " 3/20      0.1235     1.5e-08        98.05%       0.1     1.25"
+    )
+
+
+def test_epoch_lines_of_a_text() -> None:
+    record = {"epoch": 100, "train_loss": 2.0, "train_bits_per_character": 2.88539, "lr": 1e-3, "seconds": 1e4}
+    assert table(record, 100)[1:] == [
+        "  epoch  train loss  character        lr  seconds",
+        "100/100           2      2.885     0.001    1e+04",
+    ]
+    record |= {"validation_loss": 2.5, "validation_accuracy": 0.5, "validation_bits_per_character": 3.60674}
+    lines = table(record, 100)
+    assert lines[2] == "100/100           2         2.5        50.00%      3.607     0.001    1e+04"
+    assert max(map(len, lines)) < 80
 
 
 WORST = {"step": 253, "worst": "0.grad_weight", "relative": 9.2e-06, "tolerance": 1e-05}
@@ -65,8 +86,8 @@ WORST = {"step": 253, "worst": "0.grad_weight", "relative": 9.2e-06, "tolerance"
             {"train_loss": 0.54624, "validation_loss": 0.60241, "validation_accuracy": 0.98054, "step": 4600},
             {"steps": 460, "tensors": 6900, "rounding": 0, "worst": WORST, "unproven": []},
             "train loss 0.5462, validation loss 0.6024, accuracy 98.05% after 4,600 steps\n"
-            "6,900 tensors of 460 steps compared with torch's, 0 mismatches\n"
-            "worst error 92% of its tolerance: 0.grad_weight at step 253",
+            "every checked gradient right: 6,900 tensors of 460 steps equal torch's\n"
+            "rounding took at most 92% of its bound: 0.grad_weight at step 253",
         ),
         (
             {"train_loss": 37.2807, "step": 100},
@@ -100,8 +121,8 @@ WORST = {"step": 253, "worst": "0.grad_weight", "relative": 9.2e-06, "tolerance"
                 "unproven": ["0 (Linear): 0.grad_weight is zero everywhere"],
             },
             "train loss 1, validation loss 2 after 9 steps\n"
-            "90 tensors of 9 steps compared with torch's, 0 mismatches\n"
-            "worst error 92% of its tolerance: 0.grad_weight at step 253\n"
+            "90 tensors of 9 steps equal torch's\n"
+            "rounding took at most 92% of its bound: 0.grad_weight at step 253\n"
             "not proven: 0 (Linear): 0.grad_weight is zero everywhere, in every step\n"
             "1,261 beyond it by rounding alone: computed in float64, the formulas agree",
         ),

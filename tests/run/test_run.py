@@ -150,12 +150,12 @@ def test_the_seed_orders_the_batches(tmp_path: Path) -> None:
 def test_can_be_read_while_it_goes_on(config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
-    def reading(record: dict[str, Any], num_epochs: int) -> str:
+    def reading(record: dict[str, Any], num_epochs: int, **_: bool) -> str:
         recorded = read_run(tmp_path / "run")
         sizes.append((record["epoch"], recorded.metrics["epoch"].size, recorded.gradients["step"].size))
         return f"of {num_epochs}"
 
-    monkeypatch.setattr(epochs, "epoch_line", reading)
+    monkeypatch.setattr(epochs, "epoch_lines", reading)
     run(load_config(config_path), tmp_path / "run")
     assert sizes == [(1, 1, 3), (2, 2, 6), (3, 3, 9)]
 

@@ -109,4 +109,4 @@ class TestEarlyStopping:
         assert len(lines(tmp_path / "run" / "metrics.jsonl")) == 3
         assert (tmp_path / "run" / "summary.json").exists()
         last = capsys.readouterr().out.splitlines()[-1]
-        assert last == "stopped early: the validation loss has not fallen for 2 epochs"
+        assert last == "stopped early: no better than epoch 1 for 2 epochs"
