@@ -140,12 +140,18 @@ class RunConfig:
 
     def with_slices(self, num_processes: int) -> RunConfig:
         """The config with the number of slices of a run of `num_processes` processes. Raises ConfigError where these
-        wouldn't all get the same number, and where slices that wait for each other would be compiled.
+        wouldn't all get the same number, and where slices that wait for each other would be compiled, or would
+        have a layer that doesn't wait for the others.
         """
         if (self.slices or num_processes) % num_processes:
             raise ConfigError(f"slices must be a multiple of {num_processes}, the processes, not {self.slices}")
         if self.compiled and self.sync_batch_norm and (self.slices or num_processes) > 1:
             raise ConfigError("compiled must be false with sync_batch_norm: its slices wait for each other in a layer")
+        if self.sync_batch_norm and (self.slices or num_processes) > 1:
+            from nn_manual.step.slices.sync_batch_norm import not_synchronized
+
+            if reason := not_synchronized(self.named_layers().items()):
+                raise ConfigError(reason)
         return self._with(slices=self.slices or num_processes)
 
     def with_choice(self, choice: Choice) -> RunConfig:

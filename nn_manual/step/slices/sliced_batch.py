@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -18,7 +19,7 @@ from nn_manual.step.slices.cut import BatchPart, Slicing, loss_of, parts_of
 from nn_manual.step.slices.gradient_sum import Exchanged, GradientSum, InOrder, Reduced
 from nn_manual.step.slices.sharded_optimizer import ShardedOptimizer
 from nn_manual.step.slices.side_by_side import SynchronizedSlices
-from nn_manual.step.slices.sync_batch_norm import has_batch_norm
+from nn_manual.step.slices.sync_batch_norm import has_batch_norm, not_synchronized
 from nn_manual.step.train_step import MadeBatch, OneSlice, Runner
 from nn_manual.step.watch import Watch
 
@@ -33,6 +34,8 @@ class SlicedBatch:
         self._sum = self._new_sum()
         self.synchronized: SynchronizedSlices | None = None
         if slicing.sync_batch_norm and has_batch_norm(model):
+            if reason := not_synchronized(descendants(model)):
+                raise ValueError(reason)
             num_own = len(slicing.own)
             self.synchronized = SynchronizedSlices(model, loss, num_own, slicing.num_slices, self.group)
         self._suspects = self._suspected = False

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
+from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm, BatchNorm1d, BatchNorm2d, mean_over
-from nn_manual.layers.composite import descendants
+from nn_manual.layers.composite import buffer_names, descendants
 from nn_manual.model import Sequential
 from nn_manual.model.memory import give_buffers
 from nn_manual.step.slices.batch_statistics import BatchStatistics
@@ -119,6 +120,17 @@ class SyncBatchNorm(BatchNorm):
 def has_batch_norm(model: Sequential) -> bool:
     """Whether there is a layer to synchronise."""
     return any(True for _ in _batch_norms(model))
+
+
+def not_synchronized(layers: Iterable[tuple[str, Layer]]) -> str:
+    """Why slices of a net with these layers can't compute what the whole batch does, in words; empty where they can. A
+    layer with buffers that isn't a batch normalization may take statistics of its slice alone.
+    """
+    for name, layer in layers:
+        if not layer.children() and buffer_names(layer) and type(layer) not in (BatchNorm1d, BatchNorm2d):
+            others = "and only BatchNorm1d and BatchNorm2d are synchronized"
+            return f"sync_batch_norm must be false: {name} ({type(layer).__name__}) keeps buffers, {others}"
+    return ""
 
 
 def synchronized_copy(model: Sequential, statistics: BatchStatistics, position: int) -> Sequential:

@@ -29,7 +29,8 @@ from nn_manual import (
     Trainer,
     cli,
 )
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers import LayerWithBuffers
 from nn_manual.step.slices.batch_statistics import BatchStatistics
 from nn_manual.step.slices.cut import Slicing, parts_of
 from nn_manual.step.slices.process_group import ProcessGroup
@@ -261,3 +262,32 @@ def test_a_run_in_slices_of_one_example(tmp_path: Path, capsys: pytest.CaptureFi
     # A second normalization takes the first one's bias away again.
     unproven = "1.inner (BatchNorm1d): 1.inner.grad_bias is zero in theory and rounding alone"
     assert (checked["steps"], checked["unproven"], checked["vacuous"]) == (4, [unproven], [])
+
+
+class Centered(LayerWithBuffers):
+    """Subtracts the mean of the batch, and keeps it."""
+
+    def buffer_shapes(self) -> dict[str, Shape]:
+        return {"running_mean": (4,)}
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        mean = input.mean(axis=0)
+        return input - mean, mean
+
+    def update_buffers(self, saved: Array) -> None:
+        self.buffer.running_mean[...] = saved
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:  # noqa: ARG002 - the contract's signature
+        grad_input: Array = grad_output - grad_output.mean(axis=0)
+        return grad_input
+
+
+def test_another_layer_with_buffers_is_refused() -> None:
+    """It would take the mean of its slice, and be called wrong beside the whole batch."""
+    model = Sequential(Linear(4, 4), Residual(Centered()), BatchNorm1d(4))
+    words = r"^sync_batch_norm must be false: 1\.0 \(Centered\) keeps buffers, and only BatchNorm1d and BatchNorm2d are"
+    with pytest.raises(ValueError, match=words):
+        Trainer(model, MSELoss(), SGD(model), slicing=Slicing(2, sync_batch_norm=True))
+    Trainer(model, MSELoss(), SGD(model), slicing=Slicing(2))
+    plain = Sequential(Linear(4, 4), BatchNorm1d(4))
+    Trainer(plain, MSELoss(), SGD(plain), slicing=Slicing(2, sync_batch_norm=True))
