@@ -11,6 +11,7 @@ from nn_manual.compile.blas import Choice, check_choice
 from nn_manual.compile.compile_step import check_numba
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data import Split, batches
+from nn_manual.data.checked import checked_split
 from nn_manual.data.reading import machine_memory
 from nn_manual.errors import ConfigError, NotFiniteError
 from nn_manual.layers.base import num_parameters
@@ -33,7 +34,9 @@ def load(config: RunConfig, split: Split | None = None) -> tuple[Split, Sequenti
     been read already: standard input can be read only once. Raises ConfigError and DataError.
     """
     _check_memory(config)
-    split = split or config.data.load(config.seed, DTYPES[config.dtype])
+    if split is None:
+        dtype = DTYPES[config.dtype]
+        split = checked_split(config.data, config.data.load(config.seed, dtype), dtype)
     if (config.slices or 1) > (num_rows := min(config.batch_size, len(split.train.input))):
         raise ConfigError(f"slices must be at most {num_rows}, the examples in a batch, not {config.slices}")
     check_sizes(config, split)

@@ -13,6 +13,7 @@ from typing import Any
 from nn_manual.arrays import DTYPES
 from nn_manual.check.catalogue.cases import CaseResult, layer_cases, loss_cases, optimizer_cases, scheduler_cases
 from nn_manual.check.judge.report import GradientReport
+from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer, Scheduler
@@ -88,11 +89,16 @@ def _shortened(name: str) -> str:
 
 def entry(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:
     """Run the cases of a component up to the first that fails."""
-    done = []
-    for case in cases:
-        done.append(case)
-        if case.failure is not None:
-            break
+    done = list[CaseResult]()
+    try:
+        for case in cases:
+            done.append(case)
+            if case.failure is not None:
+                break
+    except Exception as error:
+        raise_if_nobodys_fault(error)
+        report = GradientReport((), problem=f"{component} raised {words_of(error)}")
+        done.append(CaseResult(f"the case after {len(done)} that passed", 0, 0.0, report))
     failure = done[-1].failure
     # A zero input proves nothing about a weight's gradient, and is no failure. A tensor that no input proves is one.
     unproven = set(done[0].vacuous).intersection(*(case.vacuous for case in done))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from composites import StochasticDepth
 
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.check.catalogue.cases import layer_cases, move_constants, scheduler_cases
+from nn_manual.check.catalogue.cases import CaseResult, layer_cases, move_constants, scheduler_cases
 from nn_manual.check.catalogue.catalogue import Entry, catalogue, entry
 from nn_manual.check.input_kinds import KINDS
 from nn_manual.layers import BatchNorm1d, Layer, Linear, Tanh
@@ -246,3 +246,13 @@ def test_a_squeeze_too_many_in_a_composite_shows() -> None:
 
     cases = layer_cases(Squeezing(Linear(3, 3)), (4, 3), "float64", seed=0, upstreams=["random"])
     assert entry("Squeezing", "float64", cases).failure is not None
+
+
+def test_what_raises_is_a_row_like_others() -> None:
+    def cases() -> Iterator[CaseResult]:
+        yield CaseResult("the first", 3, 0.5)
+        raise ZeroDivisionError("division by zero")
+
+    row = entry("Own()", "float32", cases())
+    assert str(row.failure) == "gradient check failed: Own() raised ZeroDivisionError: division by zero"
+    assert (row.num_cases, row.num_tensors) == (2, 3)
