@@ -15,7 +15,7 @@ from nn_manual.config import RunConfig, dump_config, load_config
 from nn_manual.data import Transform
 from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.losses import CrossEntropyLoss
-from nn_manual.messages import one_line
+from nn_manual.messages import counted, one_line
 from nn_manual.model import Sequential
 from nn_manual.run.changes import changes, values_of
 from nn_manual.run.loading import quiet
@@ -45,6 +45,11 @@ class TrainedRun:
     config: RunConfig
     transform: Transform
     checkpoint: Checkpoint
+
+    def __repr__(self) -> str:
+        """What was trained, in short."""
+        parts = f"{type(self.config.data).__name__}, {counted(self.model.num_parameters, 'parameter')}"
+        return f"<TrainedRun: {parts}, {self.checkpoint} weights>"
 
     @property
     def is_classification(self) -> bool:

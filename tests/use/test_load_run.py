@@ -41,6 +41,7 @@ def test_model_config_and_transform(tmp_path: Path) -> None:
     assert loaded.config.batch_size == 4
     assert loaded.transform.as_json() == TRANSFORM.as_json()
     assert loaded.checkpoint == "last"
+    assert repr(loaded) == "<TrainedRun: Arrays, 6 parameters, last weights>"
 
 
 @pytest.mark.parametrize(

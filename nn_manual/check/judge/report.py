@@ -35,6 +35,14 @@ class StepCheck:
     _found: Differences | None = None
     _not_judged: frozenset[str] = frozenset()
 
+    def __repr__(self) -> str:
+        """How many tensors, and the worst of them where that is known."""
+        tensors = f"{len(self.plan.tensors)} tensors"
+        if not self.proven:
+            return f"<StepCheck: {tensors}, not proven yet>"
+        rounding = f", {len(self.rounding)} of them but for rounding" if self.rounding else ""
+        return f"<StepCheck: {tensors} equal torch's{rounding}>"
+
     def prove(self, found: Differences, not_judged: frozenset[str] = frozenset()) -> None:
         """The step has passed."""
         self._found, self._not_judged = found, not_judged
@@ -141,6 +149,10 @@ class GradientReport:
     def worst(self) -> Comparison | None:
         """The comparison nearest to its tolerance, or furthest beyond it."""
         return max(self.comparisons, key=_severity_of, default=None)
+
+    def __repr__(self) -> str:
+        """What it says, in short: the whole is str()."""
+        return f"<GradientReport: {one_line(self._headline())}>"
 
     def __str__(self) -> str:
         lines = [*_wrap(self._headline()), ""]

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from nets import batch, break_gradient, net
 
-from nn_manual import CrossEntropyLoss, GradientChecker, Linear, MSELoss, ReLU, Sequential, check_gradients
+from nn_manual import (
+    SGD,
+    CrossEntropyLoss,
+    GradientChecker,
+    Linear,
+    MSELoss,
+    ReLU,
+    Sequential,
+    Trainer,
+    check_gradients,
+)
 from nn_manual.check.compare.comparison import Comparison
 from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import WIDTH, GradientReport, StepCheck
@@ -149,3 +160,18 @@ def test_no_line_begins_with_what_somebody_elses_exception_says() -> None:
         assert first.startswith("gradient check failed: 0 (Mine)")
         assert all(line.startswith("  ") for line in others)
         assert " ".join(str(report).split()) == f"gradient check failed: {report.problem}"
+
+
+def test_objects_say_in_short_what_they_are() -> None:
+    model, loss = net(), MSELoss()
+    report = check_gradients(model, loss, *batch())
+    assert repr(report).startswith(f"<GradientReport: {len(report.comparisons)} tensors equal torch's; worst ")
+    assert len(repr(report)) < 100
+    trainer = Trainer(model, loss, SGD(model))
+    step = trainer.train_step(*batch())
+    assert re.fullmatch(r"Step\(number=1, loss=[\d.]+, num_examples=\d+, denominator=[\d.]+, check=<.*>\)", repr(step))
+    assert step.check is not None
+    assert repr(step.check) == f"<StepCheck: {len(step.check.tensors)} tensors equal torch's>"
+    _, waiting = (trainer.steps.one(*batch(), together=True) for _ in range(2))
+    assert repr(waiting.check).endswith(" tensors, not proven yet>")
+    trainer.flush()
