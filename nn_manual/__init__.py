@@ -37,6 +37,8 @@ if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name publ
     from nn_manual.training.trainer import Trainer as Trainer
     from nn_manual.use.load_run import TrainedRun as TrainedRun
     from nn_manual.use.load_run import load_run as load_run
+    from nn_manual.use.saved_model import load_model as load_model
+    from nn_manual.use.saved_model import save_model as save_model
 
 # numpy's OpenBLAS and torch's OpenMP each keep a pool of threads. After a piece of work, its threads spin and wait for
 # the next: 26 ms in OpenBLAS, some 3 ms in OpenMP. In a checked step the other pool needs the same cores: such a step
@@ -71,8 +73,10 @@ _HOMES = {
     "TrainedRun": "use.load_run",
     "Trainer": "training.trainer",
     "describe_difference": "check.judge.diagnosis",
+    "load_model": "use.saved_model",
     "load_run": "use.load_run",
     "read_run": "run_directory.metrics",
+    "save_model": "use.saved_model",
 }
 
 #: Modules that earlier pages of docs/ named, and where they lie now: imports from the old names go on working.

@@ -38,6 +38,19 @@ def test_the_operation_that_it_quotes_is_the_one_in_the_code() -> None:
     assert quoted == source.strip()
 
 
+def test_python_works_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks[0].splitlines()) <= 40
+    exec(compile("\n".join(blocks), "docs/python.md", "exec"), {})
+    *_, best, accuracy, _, last = capsys.readouterr().out.splitlines()
+    assert float(best) < 0.5
+    assert float(accuracy) > 0.8
+    assert last.startswith("('cloud 0', 'cloud 1', 'cloud 2') 0.")
+
+
 @pytest.mark.slow
 def test_using_a_model_works_as_it_stands(tmp_path: Path) -> None:
     """It alone runs the page's commands one after the other."""

@@ -68,6 +68,11 @@ def dump_config(config: RunConfig) -> str:
     return dump_yaml(entries)
 
 
+def dump_layer(layer: Layer) -> Any:
+    """A layer as a config has it: its name, with its settings or its layers."""
+    return _plain(layer)
+
+
 def dump_yaml(entries: dict[str, Any]) -> str:
     """Plain values as YAML that `read_tree` reads as the same."""
     return yaml.dump(

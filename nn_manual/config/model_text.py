@@ -1,0 +1,58 @@
+"""A model by itself as YAML: its layers, as a config has them, its dtype and its shared parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from nn_manual.config.build import Builder
+from nn_manual.config.config_file import dump_layer, dump_yaml
+from nn_manual.config.run_config import Layers
+from nn_manual.config.user_layers import Importer, kept_streams
+from nn_manual.config.yaml_tree import Errors, Place, read_tree
+from nn_manual.layers import Layer
+from nn_manual.layers.composite import descendants
+from nn_manual.model import Sequential
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What the text holds. Its fields are those of a config."""
+
+    model: Layers
+    dtype: Literal["float32", "float64"] = "float32"
+    tied: list[list[str]] = field(default_factory=list)
+
+
+def dump_model(model: Sequential) -> str:
+    """The text of a model, without its parameters. Raises TypeError for a layer that a config can't hold."""
+    _check_held(layer for _, layer in descendants(model))
+    pairs = [[first, name] for first, names in model.ties.names.items() for name in names if name != first]
+    return dump_yaml({"model": [dump_layer(layer) for layer in model.layers], "dtype": model.dtype.name, "tied": pairs})
+
+
+@kept_streams()
+def parse_model(text: str, source: str, layer_folder: Path) -> Sequential:
+    """The model of a text that `dump_model` returned, with initial parameters. Layers of the user's own are imported
+    from the folder. Raises ConfigError, which names the `source` and each place in the text.
+    """
+    errors = Errors()
+    tree = read_tree(text, partial(Place, source), errors)
+    arguments = {}
+    if tree is not None:
+        builder = Builder(layer_folder, Importer(layer_folder), errors)
+        arguments = builder.arguments(_Model, "the model", tree)
+    errors.raise_if_any()
+    parts = _Model(**arguments)
+    tied = [(first, name) for first, name in parts.tied]
+    return Sequential(*parts.model, dtype=parts.dtype, tied=tied)
+
+
+def _check_held(layers: Iterable[Layer]) -> None:
+    for layer in layers:
+        if not is_dataclass(layer) and not isinstance(layer, Sequential):
+            words = "is no dataclass, which has its settings: write @dataclass(eq=False) above the class"
+            raise TypeError(f"{type(layer).__name__} {words}")
