@@ -1,0 +1,63 @@
+"""The package as others install it: a wheel and an sdist that have all they need, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BUILD = """
+import sys
+from setuptools import build_meta
+folder = sys.argv[1]  # setuptools changes the arguments
+build_meta.build_wheel(folder)
+build_meta.build_sdist(folder)
+"""
+
+
+@pytest.mark.slow
+def test_a_wheel_trains_in_an_environment_of_its_own(tmp_path: Path) -> None:
+    """It alone builds and installs the package."""
+    source, built = tmp_path / "source", tmp_path / "built"
+    source.mkdir()
+    tracked = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0")
+    for name in filter(None, tracked):
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    subprocess.run([sys.executable, "-c", BUILD, str(built)], cwd=source, capture_output=True, check=True)
+    sdist, wheel = sorted(built.iterdir(), key=lambda path: path.suffix)  # .gz, .whl
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"nn_manual/py.typed", "_nn_manual_pytest_plugin.py"} <= set(names)
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert {name.partition("/")[0] for name in names if "dist-info" not in name} == {
+        "nn_manual",
+        "_nn_manual_pytest_plugin.py",
+    }
+    with tarfile.open(sdist) as archive:
+        assert any(name.endswith("/nn_manual/cli/commands.py") for name in archive.getnames())
+
+    home = tmp_path / "home"
+    venv.create(home, with_pip=False)
+    site = next((home / "lib").glob("python*/site-packages"))
+    zipfile.ZipFile(wheel).extractall(site)
+    (site / "others.pth").write_text(sysconfig.get_path("purelib"))  # numpy and the like, but no editable install
+    program = "import nn_manual, sys; print(nn_manual.__file__); from nn_manual.cli import main; sys.exit(main())"
+    config = ROOT / "config" / "spirals.yaml"
+    done = subprocess.run(
+        [home / "bin" / "python", "-c", program, "train", str(config), "epochs=2", "--run-dir", "run"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(str(site))
+    assert "every gradient right: " in done.stdout
