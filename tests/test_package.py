@@ -50,7 +50,7 @@ def test_a_wheel_trains_in_an_environment_of_its_own(tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(site)
     (site / "others.pth").write_text(sysconfig.get_path("purelib"))  # numpy and the like, but no editable install
     program = "import nn_manual, sys; print(nn_manual.__file__); from nn_manual.cli import main; sys.exit(main())"
-    config = ROOT / "config" / "spirals.yaml"
+    config = ROOT / "config" / "diabetes.yaml"
     done = subprocess.run(
         [home / "bin" / "python", "-c", program, "train", str(config), "epochs=2", "--run-dir", "run"],
         cwd=tmp_path,
