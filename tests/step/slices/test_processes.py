@@ -46,7 +46,7 @@ TABLE = "data={Arrays: {file: /proc/self/cwd/data.csv, target: class, task: clas
 LONG = ["epochs=100000", "gradient_check.every=0"]
 #: Each checked step is the last one of an epoch, of 3 examples: the second of two processes has no slice in any.
 LAST = ["slices=6", "bitwise=true", "gradient_check.every=5"]
-EPOCH = "epoch      1/100000"
+EPOCH = "     1/100000"
 
 
 @pytest.fixture(scope="module")
