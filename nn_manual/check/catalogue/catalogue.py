@@ -71,15 +71,15 @@ def catalogue(seed: int = 0) -> CatalogueReport:
     for dtype in DTYPES:
         for layer, shape in examples(components(Layer)):
             name = _shortened(label(layer))
-            entries.append(entry(name, dtype, layer_cases(layer, shape, dtype, seed)))
+            entries.append(row(name, dtype, layer_cases(layer, shape, dtype, seed)))
         for loss in examples(components(Loss)):
-            entries.append(entry(_shortened(label(loss)), dtype, loss_cases(loss, dtype, seed)))
+            entries.append(row(_shortened(label(loss)), dtype, loss_cases(loss, dtype, seed)))
         for optimizer_class in components(Optimizer).values():
             for settings in optimizer_class.examples():
                 name = _shortened(f"{optimizer_class.__name__}({', '.join(settings)})")
-                entries.append(entry(name, dtype, optimizer_cases(optimizer_class, settings, dtype, seed)))
+                entries.append(row(name, dtype, optimizer_cases(optimizer_class, settings, dtype, seed)))
     for scheduler in examples(components(Scheduler)):
-        entries.append(entry(_shortened(label(scheduler)), "float64", scheduler_cases(scheduler)))
+        entries.append(row(_shortened(label(scheduler)), "float64", scheduler_cases(scheduler)))
     return CatalogueReport(tuple(sorted(entries, key=lambda entry: entry.component)))
 
 
@@ -89,16 +89,11 @@ def _shortened(name: str) -> str:
 
 def entry(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:
     """Run the cases of a component up to the first that fails."""
-    done = list[CaseResult]()
-    try:
-        for case in cases:
-            done.append(case)
-            if case.failure is not None:
-                break
-    except Exception as error:
-        raise_if_nobodys_fault(error)
-        report = GradientReport((), problem=f"{component} raised {words_of(error)}")
-        done.append(CaseResult(f"the case after {len(done)} that passed", 0, 0.0, report))
+    done = []
+    for case in cases:
+        done.append(case)
+        if case.failure is not None:
+            break
     failure = done[-1].failure
     # A zero input proves nothing about a weight's gradient, and is no failure. A tensor that no input proves is one.
     unproven = set(done[0].vacuous).intersection(*(case.vacuous for case in done))
@@ -106,6 +101,16 @@ def entry(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:
         failure = GradientReport((), vacuous=tuple(sorted(unproven)))
     num_tensors, worst = sum(case.num_tensors for case in done), max(case.worst for case in done)
     return Entry(component, dtype, len(done), num_tensors, worst, failure, done[-1].description)
+
+
+def row(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:
+    """The same; a component that raises has a failure, too, and others can be checked."""
+    try:
+        return entry(component, dtype, cases)
+    except Exception as error:
+        raise_if_nobodys_fault(error)
+        failure = GradientReport((), problem=f"{component} raised {words_of(error)}")
+        return Entry(component, dtype, 1, 0, 0.0, failure, "the case that raised")
 
 
 def label(component: Any) -> str:
