@@ -46,7 +46,8 @@ class Arrays(Dataset):
     must be an integer, they stay int64, and `standardize` leaves them as they are.
 
     Empty cells are refused, unless `missing` says what to do. With `drop`, rows that have one are left out. With
-    `mean`, the input's become the mean of their column in the training part, or of each of its names.
+    `mean`, the input's become the mean of their column in the training part, or of each of its names; rows without a
+    target are left out.
 
     `validation_fraction` of the examples are held out for validation, with `stratify` the same part of each class; but
     one example of each name stays in the training part. Where `validation_file` names a second table, its examples are
@@ -76,6 +77,11 @@ class Arrays(Dataset):
             self.validation_file = _checked_file("validation_file", self.validation_file)
             if (self.file == STANDARD_INPUT) or self.validation_file == STANDARD_INPUT:
                 raise ValueError("validation_file must be null where a file is standard input")
+        if isinstance(self.categories, str):  # it would be taken letter by letter
+            raise ValueError(f"categories must be a list of columns, not {self.categories!r}")
+        for name in ("input", "target", "categories"):
+            if isinstance(getattr(self, name), tuple):  # as Python code may have it
+                setattr(self, name, list(getattr(self, name)))
         if self.task not in get_args(Task):
             raise ValueError(f"task must be {' or '.join(get_args(Task))}, not {self.task}")
         inputs, targets = _names(self.input), _names(self.target)
@@ -85,6 +91,8 @@ class Arrays(Dataset):
             raise ValueError("standardize must be false where the inputs are integers and the targets classes")
         if self.lengths is not None and not self._is_npz:
             raise ValueError("lengths must be null unless the file is an .npz")
+        if self.lengths is not None and self.validation_file is not None:
+            raise ValueError("validation_file must be null with lengths")
         if self.lengths is not None and self.standardize:
             raise ValueError("standardize must be false with lengths: the padding would count")
         check_validation_fraction(self.validation_fraction)
@@ -139,12 +147,13 @@ class Arrays(Dataset):
         # Numbers stay in float64 until they are standardised. Others get the run's dtype, which takes less memory.
         is_wider = self.standardize or transform is not None or self.missing == "mean"
         table = self._read(self.file, np.dtype(np.float64) if is_wider else dtype, transform or Transform())
-        known = with_names_of(table, transform or Transform())
+        known = with_names_of(table, transform or Transform(), str(self.file))
         examples, is_validation = Examples(numbers_of(table.input), table.target.array), None
         if self.validation_file is not None:
             other = self._read(self.validation_file, table.input.dtype, known)
-            with_names_of(other, known)
-            examples, is_validation = _joined(examples, Examples(numbers_of(other.input), other.target.array))
+            with_names_of(other, known, str(self.validation_file))
+            others = Examples(numbers_of(other.input), other.target.array)
+            examples, is_validation = _joined(examples, others, str(self.validation_file))
         elif self.stratify or self.missing == "mean" or table.input.categories or table.target.categories:
             is_validation = held_out_of(table, self.validation_fraction, seed, stratify=self.stratify)
         if self.missing == "mean":
@@ -172,7 +181,7 @@ class Arrays(Dataset):
             raise DataError(
                 f"{part.largest_place} holds {part.largest:g}, too large to be standardised in {dtype}"
             ) from error
-        kept = split.transform._replace(categories=known.categories, filled=known.filled)
+        kept = known._replace(input=split.transform.input, target=split.transform.target)
         return split._replace(transform=kept)
 
     def _read(self, file: Path, dtype: np.dtype[Any], known: Transform) -> Table:
@@ -187,7 +196,7 @@ class Arrays(Dataset):
         inputs = list(known.names.input or _names(self.input))
         input = Part(inputs, of_input, dtype, categories, may_miss=self.missing == "mean")
         target = Part(targets, of_target, dtype, known_names=known.names.classes)
-        if targets[0] in self.categories:
+        if targets[0] in self.categories or known.has_named_classes:
             target.categories = {targets[0]: Categories(known.names.classes)}
         return read_csv(file, input, target, CsvForm(self.character, self.missing == "drop"))
 
@@ -197,8 +206,12 @@ class Arrays(Dataset):
         return "\t" if self.delimiter == TAB else self.delimiter
 
 
-def _joined(examples: Examples, others: Examples) -> tuple[Examples, Array]:
-    """Both, one after the other, and which of them are the others."""
+def _joined(examples: Examples, others: Examples, source: str) -> tuple[Examples, Array]:
+    """Both, one after the other, and which of them are the others. Raises DataError for others of another shape."""
+    for what, own, its in zip(("input", "target"), examples, others, strict=True):
+        if own.shape[1:] != its.shape[1:]:
+            words = f"has shape {its.shape[1:]}, in training {own.shape[1:]}"
+            raise DataError(f"{source}: the {what} of an example {words}")
     pairs = zip(examples, others, strict=True)
     are_others = np.repeat([False, True], [len(examples.target), len(others.target)])
     return Examples(*(np.concatenate(pair) for pair in pairs)), are_others

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from nn_manual.arrays import Array
+
+
+def name_in(cell: str) -> str:
+    """The name in a cell: without blanks around it, and without the zeros of an integer that was written as 5.0."""
+    text = cell.strip()
+    return text.partition(".")[0] if re.fullmatch(r"[+-]?\d+\.0+", text) else text
 
 
 class Categories:

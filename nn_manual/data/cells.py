@@ -6,7 +6,7 @@ import math
 from array import array
 from typing import NoReturn
 
-from nn_manual.data.categories import Categories
+from nn_manual.data.categories import Categories, name_in
 from nn_manual.data.reading import LISTED_NAMES
 from nn_manual.data.tables import Kind, Part
 from nn_manual.errors import DataError
@@ -20,7 +20,7 @@ BLANK = " \t"
 
 class Cells:
     """Makes numbers of the cells that a row has in the columns of two parts, the input's first. Rows in which one is
-    empty are left out where `drops` says so.
+    empty are left out where `drops` says so, and rows without a target where the input `may_miss`.
 
     A class column is one of names if its first cell is none of a number. Raises DataError, which names line and column,
     for a cell that isn't what its column has; and from `check_none_empty`.
@@ -40,7 +40,8 @@ class Cells:
         if not self.categories and add_numbers(numbers, cells):
             self.has_numbers = True
             return True
-        if self.drops and not all(cell.strip(BLANK) for cell in cells):
+        needed = cells if self.drops else cells[len(self.input.names) :] if self.input.may_miss else []
+        if not all(cell.strip(BLANK) for cell in needed):
             return False
         numbers.extend([self._number(line, *each) for each in zip(self.names, cells, strict=True)])
         return True
@@ -49,7 +50,7 @@ class Cells:
         if not cell.strip(BLANK):
             return self._of_empty(line, name)
         if name in self.categories:
-            return self._code(line, name, cell.strip())
+            return self._code(line, name, cell)
         if add_numbers(found := array("d"), [cell]):
             self.has_numbers |= name in self.target.names
             return found[0]
@@ -58,7 +59,7 @@ class Cells:
             self._refuse(line, name, cell, f"not {'a finite number' if found else 'a number'}")
         self.categories[name] = self.target.categories[name] = Categories(self.target.known_names)
         self.target.are_found = True
-        return self._code(line, name, cell.strip())
+        return self._code(line, name, cell)
 
     def _of_empty(self, line: int, name: str) -> float:
         part = self.target if name in self.target.names else self.input
@@ -71,7 +72,9 @@ class Cells:
         if self.target.are_found and name in self.target.names and looks_like_a_number(cell):
             self._refuse(line, name, cell, f"a number among names; if it is a name, list {name!r} in categories")
         categories = self.categories[name]
-        code = categories.code(cell)
+        if not (text := name_in(cell)):
+            self._refuse(line, name, cell, "not a name")
+        code = categories.code(text)
         if code is None:
             known = one_line(", ".join(map(quoted, categories.names)), LISTED_NAMES)
             self._refuse(line, name, cell, f"which training never saw; it had {known}")

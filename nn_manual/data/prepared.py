@@ -14,14 +14,20 @@ from nn_manual.errors import DataError
 from nn_manual.messages import counted, quoted
 
 
-def with_names_of(table: Table, known: Transform) -> Transform:
+def with_names_of(table: Table, known: Transform, source: str) -> Transform:
     """What is `known` from training, with the names of the table's columns, of its classes, if it has any, and of the
-    names in its columns. Raises DataError for a class that training didn't have.
+    names in its columns. Raises DataError for a class that training didn't have, and for a column of names without any.
     """
     input, target = table.input, table.target
     classes = _classes(target, known.names.classes) if target.kind is Kind.CLASSES else None
     categories = tuple((name, input.categories[name].names) for name in input.names if name in input.categories)
-    return known._replace(names=table.names._replace(classes=classes), categories=categories)
+    for name, names in categories:
+        if not names:
+            raise DataError(f"{source}: column {quoted(name)} has no name, only empty cells")
+    is_named = bool(target.categories)
+    return known._replace(
+        names=table.names._replace(classes=classes), categories=categories, has_named_classes=is_named
+    )
 
 
 def numbers_of(input: Part) -> Array:
@@ -39,6 +45,9 @@ def held_out_of(table: Table, validation_fraction: float, seed: int, *, stratify
     for place, name in enumerate(input.names):
         if name in input.categories:
             keep_each_value(is_validation, input.array[:, place])
+        elif input.may_miss:  # the mean needs a number
+            there = np.where(np.isnan(input.array[:, place]), np.nan, 0.0)
+            keep_each_value(is_validation, there)
     if table.target.categories:
         keep_each_value(is_validation, labels.astype(np.float64))
     return is_validation

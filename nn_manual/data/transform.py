@@ -61,7 +61,7 @@ class Transform(NamedTuple):
 
     `categories` has the input's columns of names, in the order of the columns, each with its names: such a column
     became a number for each name. `filled` is what missing numbers of the input became, one number for each of an
-    example's; None where none may be missing.
+    example's; None where none may be missing. `has_named_classes` says that the cells of the target are names.
     """
 
     input: Standardization | None = None
@@ -69,10 +69,11 @@ class Transform(NamedTuple):
     names: Names = Names()
     categories: tuple[tuple[str, tuple[str, ...]], ...] = ()
     filled: Array | None = None
+    has_named_classes: bool = False
 
     def changes_as(self, other: Transform) -> bool:
-        """Whether both change numbers in the same way, bit for bit."""
-        own, others = (repr(each._replace(names=Names()).as_json()) for each in (self, other))
+        """Whether both standardize in the same way, bit for bit."""
+        own, others = (repr([each.as_json()[part] for part in ("input", "target")]) for each in (self, other))
         return own == others
 
     def as_json(self) -> dict[str, Any]:
@@ -80,13 +81,18 @@ class Transform(NamedTuple):
 
         {"input": {"mean": [...], "std": [...]}, "target": null,
          "names": {"input": [...], "target": null, "classes": [...]},
-         "categories": {"color": ["blue", "red"]}, "filled": [...]}
+         "categories": {"color": ["blue", "red"]},
+         "filled": [...],
+         "has_named_classes": true}
 
-        The last two are there where they say something.
+        The last three are there where they say something.
         """
-        content = {"input": _plain(self.input), "target": _plain(self.target), "names": self.names._asdict()}
+        content: dict[str, Any] = {"input": _plain(self.input), "target": _plain(self.target)}
+        content["names"] = self.names._asdict()
         if self.categories:
             content["categories"] = {column: list(names) for column, names in self.categories}
+        if self.has_named_classes:
+            content["has_named_classes"] = True
         return content if self.filled is None else content | {"filled": self.filled.tolist()}
 
     @classmethod
@@ -101,6 +107,7 @@ class Transform(NamedTuple):
             Names(*(_read_names(f"names.{field}", _entry(names, field, "names.")) for field in Names._fields)),
             _read_categories(content.get("categories")),
             None if (filled := content.get("filled")) is None else _read_numbers("filled", filled),
+            content.get("has_named_classes") is True,
         )
 
 

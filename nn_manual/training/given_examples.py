@@ -8,29 +8,36 @@ import numpy as np
 
 from nn_manual.arrays import Padded
 from nn_manual.data import Examples
+from nn_manual.defaults import defines
+from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
 
-def examples_of(given: Any, model: Sequential) -> Examples:
+def examples_of(given: Any, model: Sequential, loss: Loss) -> Examples:
     """The Examples that are given; or a pair of inputs and targets, made into arrays of the dtypes that the model and
-    losses take: int64 for integers, and the model's dtype for other numbers. Raises TypeError for anything else, and
-    ValueError where they aren't equally many.
+    losses take: int64 for classes and indices, and the model's dtype for other numbers. Raises TypeError for anything
+    else, and ValueError where they aren't equally many.
     """
     if isinstance(given, Examples):
         return given
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise TypeError(f"examples are a pair, (input, target), and not {type(given).__name__}")
+        kind = f"{type(given).__name__}" + (f" of {len(given)}" if isinstance(given, tuple | list) else "")
+        raise TypeError(f"examples are a pair, (input, target), and not {kind}")
     input, target = given
     input = input if isinstance(input, Padded) else _as_array("input", input, model)
     if isinstance(input, np.ndarray) and input.dtype.kind == "i" and not isinstance(model.domain, range):
         input = input.astype(model.dtype)
     target = _as_array("target", target, model)
+    if target.dtype.kind == "i" and defines(loss, "backward_target"):  # it takes numbers
+        target = target.astype(model.dtype)
     if not input.shape or not target.shape or len(input) != len(target):
         raise ValueError(f"there must be a target for each input: their shapes are {input.shape} and {target.shape}")
     return Examples(input, target)
 
 
 def _as_array(name: str, values: Any, model: Sequential) -> Any:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(f"the {name} has masked numbers: fill them, or leave their examples out")
     try:
         array = np.asarray(values)
     except ValueError as error:  # lists of different lengths

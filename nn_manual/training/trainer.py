@@ -241,14 +241,19 @@ class Trainer:
 
         Returns a dict for each epoch, as a line of metrics.jsonl has it: epoch, step, train_loss, validation_loss and
         validation_accuracy where there are any, lr, seconds. Raises what `epoch` and `evaluate` do, and ValueError for
-        no epochs, and for a patience without validation.
+        no epochs, no examples, and a patience without validation. At the end the model has the weights of the last
+        epoch, whichever was the best.
         """
         check_whole_numbers(epochs=epochs, batch_size=batch_size, patience=1 if patience is None else patience)
-        if patience is not None and validation is None:
+        if not min_delta >= 0:
+            raise ValueError(f"min_delta must be at least 0, not {min_delta}")
+        given = None if validation is None else examples_of(validation, self.model, self.loss)
+        if patience is not None and (given is None or not len(given.input)):
             raise ValueError("patience needs validation examples, whose loss it watches")
-        given = None if validation is None else examples_of(validation, self.model)
         stop = EarlyStop(patience, min_delta)
-        own = examples_of(train, self.model)
+        own = examples_of(train, self.model, self.loss)
+        if not len(own.input):
+            raise ValueError("there is no example to train on")
         return fit(self, own, given, epochs, batch_size, seed=seed, early_stop=stop, verbose=verbose)
 
     def epoch(
@@ -261,7 +266,7 @@ class Trainer:
         """
         self.flush()
         check_batches(batch_size, first)
-        examples = examples_of(examples, self.model)
+        examples = examples_of(examples, self.model, self.loss)
         examples = examples if self.model.lengths_heeded_by else without_lengths(examples)
         self.loss.check_data(examples.target)
         if len(examples.input):
@@ -305,7 +310,7 @@ class Trainer:
         self.flush()
         compare = self.checker.compare_evaluation if self.checker is not None else None
         group = self.slicing.group
-        examples = examples_of(examples, self.model)
+        examples = examples_of(examples, self.model, self.loss)
         evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare, group=group)
         self.steps.check_finite("the validation loss", evaluation.loss)
         return evaluation

@@ -93,6 +93,10 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
     data, source = config.data, _source(config.data)
     is_own = data == run.config.data and config.seed == run.config.seed
     if not is_own:  # all examples
+        own_file, other_file = (getattr(each, "validation_file", None) for each in (run.config.data, data))
+        if other_file is not None and other_file != own_file:  # it is what somebody wants to see
+            data = replace(data, file=other_file)  # type: ignore[type-var]  # Arrays has it
+            source = _source(data)
         names = {field.name for field in fields(data)}  # type: ignore[arg-type]  # each data set is a dataclass
         whole = {"validation_fraction": 0.0, "validation_file": None}
         data = replace(data, **{name: value for name, value in whole.items() if name in names})  # type: ignore[type-var]  # as above
@@ -106,7 +110,9 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
     if is_own and sha256 is not None and sha256_of(split) != sha256:
         raise DataError(f"{source}: the data are not those that the run was trained on; a copy counts as other data")
     if num_validation := len(split.validation.input):
-        return f"validation part of {source}, {counted(num_validation, 'example')}", split.validation
+        place = getattr(data, "validation_file", None)
+        part = f"validation part of {source}" if place is None else str(place)
+        return f"{part}, {counted(num_validation, 'example')}", split.validation
     examples = counted(len(split.train.input), "example")
     if is_own:
         return f"training part of {source}, {examples}: no validation part was held out", split.train

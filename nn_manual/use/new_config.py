@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nn_manual.arrays import Array
 from nn_manual.data import Text
 from nn_manual.data.arrays_dataset import Task
 from nn_manual.data.npz_files import CORRUPT_ARCHIVE
@@ -17,7 +18,7 @@ from nn_manual.errors import ConfigError, DataError
 from nn_manual.messages import counted, one_line, quoted
 from nn_manual.run_directory.files import write_atomically
 from nn_manual.use.proposal import Line, commented, in_yaml, of_examples
-from nn_manual.use.table_columns import Column, columns_of
+from nn_manual.use.table_columns import MOST_NAMES, Column, columns_of, has_gaps
 
 #: The endings of tables, of arrays and of texts.
 TABLES, ARRAYS, TEXTS = (".csv", ".csv.gz"), (".npz",), (".txt",)
@@ -26,6 +27,8 @@ TABLES, ARRAYS, TEXTS = (".csv", ".csv.gz"), (".npz",), (".txt",)
 MOST_CLASSES = 20
 #: A comment lists this many names.
 LISTED = 3
+#: With fewer rows, or fewer of each class, none is held out.
+FEW_ROWS, FEW_OF_A_CLASS = 10, 3
 
 
 def new_config(file: Path, targets: Sequence[str], output: Path | None = None, task: Task | None = None) -> str:
@@ -46,7 +49,12 @@ def new_config(file: Path, targets: Sequence[str], output: Path | None = None, t
         raise ConfigError("--target is for tables and arrays: a text predicts its next character")
     if not is_text and not targets:
         raise ConfigError("--target must name what to predict")
-    shown = os.path.relpath(file, "." if output is None else output.parent)
+    if len(set(targets)) < len(targets):
+        raise ConfigError("--target must name each column once")
+    if len(targets) > 1 and task == "classification":
+        raise ConfigError("--target must name one column for a classification")
+    # Through links, as the system reads a path: else `..` leads elsewhere.
+    shown = os.path.relpath(file.resolve(), (Path() if output is None else output.parent).resolve())
     if is_text:
         lines = _of_text(file, shown)
     elif file.name.endswith(ARRAYS):
@@ -61,43 +69,50 @@ def new_config(file: Path, targets: Sequence[str], output: Path | None = None, t
 
 def _of_table(file: Path, shown: str, targets: Sequence[str], task: Task | None) -> Iterator[Line]:
     """For a CSV."""
-    columns = columns_of(file, None, needed=targets)
-    chosen = [column for column in columns if column.name not in targets and not _why_left_out(column)]
+    columns = columns_of(file, needed=targets)
     of_target = [column for column in columns if column.name in targets]
-    drops = any(column.num_empty for column in of_target)
-    if drops:  # names that occur in the rows that are left out get no number
-        names = [column.name for column in (*chosen, *of_target)]
-        columns = columns_of(file, None, needed=targets, without_gaps=names)
-        chosen = [column for column in columns if column.name in names and column.name not in targets]
-        of_target = [column for column in columns if column.name in targets]
+    _check_numbers(file, [*of_target, *(column for column in columns if column.name not in targets)], task)
+    chosen = [column for column in columns if column.name not in targets and not _why_left_out(column)]
     is_classification = _is_classification(file, of_target, task)
     left_out = _left_out(columns, targets)
     if not chosen:
-        raise DataError(f"{file}: has no column to predict from: {left_out}")
+        raise DataError(f"{file}: has no column to predict from{f': {left_out}' if left_out else ''}")
     named = [column.name for column in chosen if not column.is_number]
-    data: dict[str, tuple[Any, str]] = {"file": (shown, counted(columns[0].num_rows, "row"))}
+    num_rows, num_empty = columns[0].num_rows, sum(column.num_empty for column in chosen)
+    data: dict[str, tuple[Any, str]] = {"file": (shown, f"{counted(num_rows, 'row')} with a target")}
     data["target"] = targets[0] if len(targets) == 1 else list(targets), _described(of_target, is_classification)
     data["task"] = "classification" if is_classification else "regression", "the other one: --task"
     if left_out:
         data["input"] = [column.name for column in chosen], f"without {left_out}"
-    if is_classification and of_target[0].looks_like_numbers and not _is_counted_from_0(of_target[0]):
+    if is_classification and of_target[0].looks_like_numbers and not of_target[0].counts_from_0:
         named.append(of_target[0].name)
-    _check_printable(file, [*targets, *named, *(column.name for column in chosen if left_out)])
+    _check_printable(file, [shown, *targets, *named, *(column.name for column in chosen if left_out)])
     if named:
         data["categories"] = named, "cells are names, and each name is a number"
     data["standardize"] = True, "columns of different sizes would train badly"
-    num_empty = sum(column.num_empty for column in (*chosen, *of_target))
-    if drops:
-        data["missing"] = "drop", "rows with an empty cell are left out, for the target may not be empty"
-    elif num_empty:
+    if num_empty or has_gaps(file, targets):
         cells = counted(num_empty, "empty cell")
-        data["missing"] = "mean", f"{cells}: their column's mean, or drop the rows"
-    if is_classification:
-        data["stratify"] = True, "the same share of each class is held out"
-    data["validation_fraction"] = 0.2, "held out, to see how good the model is on other rows"
+        data["missing"] = "mean", f"{cells}: their column's mean; rows without a target are left out"
+    classes = of_target[0].names if is_classification else None
+    can_hold_out = num_rows >= FEW_ROWS and (classes is None or max(classes.values()) >= FEW_OF_A_CLASS)
+    if classes is not None and can_hold_out:
+        data["stratify"] = True, "of each class the same share is held out"
+    held_out = "held out, to see how good the model is on other rows"
+    data["validation_fraction"] = (0.2, held_out) if can_hold_out else (0.0, "too few rows to hold some out")
     width = sum(1 if column.is_number else len(column.names) for column in chosen)
-    num_outputs = len(of_target[0].names) if is_classification else len(targets)
-    yield from of_examples(data, (width,), num_outputs, is_classification=is_classification)
+    num_outputs = len(targets) if classes is None else len(classes)
+    yield from of_examples(data, (width,), num_outputs, is_classification=is_classification, holds_out=can_hold_out)
+
+
+def _check_numbers(file: Path, columns: Sequence[Column], task: Task | None) -> None:
+    """Raise DataError for a column of numbers, some of which are written as no number is."""
+    for column in columns:
+        if column.is_mixed and task != "classification":
+            assert column.odd is not None  # it has such a cell
+            line, text = column.odd
+            of = f"{column.num_numbers} of {column.num_rows - column.num_empty} cells of the column are numbers"
+            advice = "a number has a point, and a missing one is an empty cell"
+            raise DataError(f"{file}:{line}: column {quoted(column.name)} holds {quoted(text)}; {of}: {advice}")
 
 
 def _why_left_out(column: Column) -> str:
@@ -107,7 +122,7 @@ def _why_left_out(column: Column) -> str:
     if column.counts_rows:
         return "a number for each row"
     if not column.is_number and not column.has_few_names:
-        return f"{len(column.names)} names or more"
+        return f"{len(column.names):,} different names"
     return ""
 
 
@@ -115,7 +130,8 @@ def _check_printable(file: Path, names: Sequence[str]) -> None:
     """Raise DataError for a name that can't stand in a config."""
     for name in names:
         if not name.isprintable():
-            raise DataError(f"{file}: column {quoted(name)} isn't one line of printable characters, as a config needs")
+            words = "isn't one line of printable characters, as a config needs"
+            raise DataError(f"{file}: the name {quoted(name)} {words}")
 
 
 def _left_out(columns: Sequence[Column], targets: Sequence[str]) -> str:
@@ -126,24 +142,19 @@ def _left_out(columns: Sequence[Column], targets: Sequence[str]) -> str:
 def _is_classification(file: Path, of_target: Sequence[Column], task: Task | None) -> bool:
     """Whether the target is classes. Raises DataError where it can't be what it must."""
     first = of_target[0]
+    may_be_classes = task != "regression" and len(of_target) == 1
     for column in of_target:
-        are_classes = task == "classification" or (task is None and len(of_target) == 1)
-        if not column.is_number and (len(of_target) > 1 or not are_classes):
-            raise DataError(f"{file}:{column.first_name}: column {quoted(column.name)} has names, and no numbers")
+        if column.odd is not None and not may_be_classes:
+            raise DataError(f"{file}:{column.odd[0]}: column {quoted(column.name)} has names, and no numbers")
         if column.is_constant:
             raise DataError(f"{file}: column {quoted(column.name)} is always the same: there is nothing to predict")
-    if task is not None or len(of_target) > 1:
-        return task == "classification"
-    if not first.is_number:
-        if not first.has_few_names:
-            many = f"{len(first.names)} names or more"
-            raise DataError(f"{file}: column {quoted(first.name)} has {many}, too many classes")
-        return True
-    return first.are_integers and len(first.names) <= MOST_CLASSES
-
-
-def _is_counted_from_0(column: Column) -> bool:
-    return column.names == {str(number) for number in range(len(column.names))}
+    if not may_be_classes:
+        return False
+    are_classes = not first.is_number or task == "classification"
+    if are_classes and not first.has_few_names:
+        words = f"{len(first.names):,} different cells in {first.num_rows - first.num_empty:,} rows"
+        raise DataError(f"{file}: column {quoted(first.name)} has {words}, too many for classes")
+    return are_classes or (first.are_integers and len(first.names) <= MOST_CLASSES and first.has_few_names)
 
 
 def _described(of_target: Sequence[Column], is_classification: bool) -> str:
@@ -159,31 +170,53 @@ def _of_arrays(file: Path, shown: str, targets: Sequence[str], task: Task | None
     """For an .npz of two arrays."""
     if len(targets) > 1:
         raise ConfigError("--target must name one array of an .npz")
-    with reading(file, *CORRUPT_ARCHIVE), np.load(file, allow_pickle=False) as archive:
-        check_name(file, "array", targets[0], archive.files)
-        others = [name for name in archive.files if name != targets[0]]
-        if len(others) != 1:
-            raise DataError(f"{file}: has {counted(len(others), 'array')} beside the target, and one is needed")
-        input, target = archive[others[0]], archive[targets[0]]
-    if input.ndim < 2:
-        raise DataError(f"{file}: array {others[0]!r} has shape {input.shape}, not (examples, features)")
-    if not len(target) or len(target) != len(input):
-        raise DataError(f"{file}: {others[0]!r} has {len(input)} examples, {targets[0]!r} has {len(target)}")
+    input_name, input, target = _two_arrays(file, targets[0])
+    _check_printable(file, [shown, targets[0], input_name])
     values = np.unique(target)
+    if len(values) < 2:
+        raise DataError(f"{file}: array {targets[0]!r} is always the same: there is nothing to predict")
     is_counted = target.ndim == 1 and np.array_equal(values, np.arange(len(values)))
-    is_classification = is_counted if task is None else task == "classification"
+    is_classification = (is_counted and len(values) <= MOST_NAMES) if task is None else task == "classification"
     if is_classification and not is_counted:
-        raise DataError(f"{file}: the classes in {targets[0]!r} must be 0, 1, 2, ... without gaps")
+        raise DataError(f"{file}: the classes in {targets[0]!r} must be 0, 1, 2, ... without gaps, (examples,)")
+    can_hold_out = len(target) >= FEW_ROWS
     data: dict[str, tuple[Any, str]] = {
         "file": (shown, counted(len(target), "example")),
-        "input": (others[0], "the other array"),
+        "input": (input_name, "the other array"),
         "target": (targets[0], f"{len(values)} classes" if is_classification else "numbers"),
         "task": ("classification" if is_classification else "regression", "the other one: --task"),
         "standardize": (True, "numbers of different sizes would train badly"),
-        "validation_fraction": (0.2, "held out, to see how good the model is on other examples"),
+        "validation_fraction": (0.2 if can_hold_out else 0.0, "held out, to see how good the model is"),
     }
     num_outputs = len(values) if is_classification else int(np.prod(target.shape[1:]))
-    yield from of_examples(data, input.shape[1:], num_outputs, is_classification=is_classification)
+    yield from of_examples(
+        data, input.shape[1:], num_outputs, is_classification=is_classification, holds_out=can_hold_out
+    )
+
+
+def _two_arrays(file: Path, target_name: str) -> tuple[str, Array, Array]:
+    """The other array's name, it and the target. Raises DataError for arrays that no model takes."""
+    with reading(file, *CORRUPT_ARCHIVE):
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise DataError(f"{file}: is not an .npz archive")
+    with reading(file, *CORRUPT_ARCHIVE), archive:
+        check_name(file, "array", target_name, archive.files)
+        others = [name for name in archive.files if name != target_name]
+        if len(others) != 1:
+            raise DataError(f"{file}: has {counted(len(others), 'array')} beside the target, and one is needed")
+        input, target = archive[others[0]], archive[target_name]
+    for name, array in ((others[0], input), (target_name, target)):
+        if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+            raise DataError(f"{file}: array {name!r} must have finite numbers, and has dtype {array.dtype}")
+    if input.ndim < 2 or not input.size:
+        raise DataError(f"{file}: array {others[0]!r} has shape {input.shape}, not (examples, features)")
+    if target.ndim not in (1, 2):
+        shapes = "(examples,) or (examples, outputs)"
+        raise DataError(f"{file}: array {target_name!r} has shape {target.shape}, not {shapes}")
+    if len(target) != len(input):
+        raise DataError(f"{file}: {others[0]!r} has {len(input)} examples, {target_name!r} has {len(target)}")
+    return others[0], input, target
 
 
 def _of_text(file: Path, shown: str) -> Iterator[Line]:

@@ -45,18 +45,26 @@ def commented(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def of_examples(
-    data: Mapping[str, tuple[Any, str]], input_shape: Shape, num_outputs: int, *, is_classification: bool
+    data: Mapping[str, tuple[Any, str]],
+    input_shape: Shape,
+    num_outputs: int,
+    *,
+    is_classification: bool,
+    holds_out: bool,
 ) -> Iterator[Line]:
     """The config for a data set of the class Arrays: its fields, each with a comment, the shape of an example, and the
-    number of classes, or of values to predict.
+    number of classes, or of values to predict; and whether a part is held out.
     """
     yield Line("data:")
     yield Line("  Arrays:")
     for name, (value, comment) in data.items():
         yield Line(f"    {name}: {in_yaml(value)}", comment)
     yield Line("batch_size: 32")
-    yield Line("epochs: 100", "at most: it ends when the held-out part gets no better")
-    yield Line("early_stopping: {patience: 20}", "the best weights are kept")
+    if holds_out:
+        yield Line("epochs: 100", "at most: it ends when the held-out part gets no better")
+        yield Line("early_stopping: {patience: 20}", "the best weights are kept")
+    else:
+        yield Line("epochs: 100")
     yield Line("model:")
     if len(input_shape) > 1:
         yield Line("  - Flatten", f"{' x '.join(map(str, input_shape))} numbers become one row")

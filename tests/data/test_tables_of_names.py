@@ -82,6 +82,22 @@ class TestClasses:
         assert again(split).names == split.transform.names
 
 
+    def test_codes_are_no_names(self, tmp_path: Path) -> None:
+        """Where training had names, a number isn't taken for the place of one."""
+        file = write(tmp_path, FLOWERS)
+        codes = write(tmp_path, "length,species\n1,2\n2,0\n", "codes.csv")
+        words = r"codes\.csv:2: column 'species' holds '2', which training never saw; it had 'setosa', "
+        with pytest.raises(DataError, match=words):
+            of(codes, target="species").load(0, FLOAT64, again(load(file, target="species")))
+        with pytest.raises(DataError, match=words):
+            load(file, target="species", validation_file=codes)
+
+    def test_an_integer_with_zeros_behind_the_point_is_the_same_name(self, tmp_path: Path) -> None:
+        split = load(write(tmp_path, "x,class\n1,3\n2,10\n3,3.0\n4,003\n"), categories=["class"])
+        assert split.transform.names.classes == ("003", "10", "3")
+        assert split.train.target.tolist() == [2, 1, 2, 0]
+
+
 class TestColumns:
     def test_a_number_for_each_name(self, tmp_path: Path) -> None:
         split = load(write(tmp_path, COLORS), categories=["color"])
@@ -155,8 +171,22 @@ class TestEmptyCells:
         file = write(tmp_path, "a,b,class\n,1,0\n,2,1\n")
         assert message(file, missing="mean") == ": column 'a' has no number in the training part"
 
-    def test_a_target_has_no_mean(self, tmp_path: Path) -> None:
-        assert message(write(tmp_path, "a,class\n1,0\n2,\n"), missing="mean").startswith(":3: 1 cell of column 'class'")
+    def test_rows_without_a_target_are_left_out(self, tmp_path: Path) -> None:
+        split = load(write(tmp_path, "a,class\n1,0\n2,\n,1\n"), missing="mean")
+        assert split.train.input.tolist() == [[1], [1]]
+        assert split.train.target.tolist() == [0, 1]
+
+    def test_a_column_of_names_without_any(self, tmp_path: Path) -> None:
+        file = write(tmp_path, "a,b,class\n1,,0\n2,,1\n")
+        assert message(file, missing="mean", categories=["b"]) == ": column 'b' has no name, only empty cells"
+
+    def test_a_rare_number_stays_in_the_training_part(self, tmp_path: Path) -> None:
+        rows = "".join(f"{row},{7 if row == 3 else ''},{row % 2}\n" for row in range(20))
+        file = write(tmp_path, "a,b,class\n" + rows)
+        for seed in range(10):
+            split = of(file, missing="mean", validation_fraction=0.5).load(seed, FLOAT64)
+            assert split.transform.filled is not None
+            assert split.transform.filled[1] == 7
 
 
 class TestHeldOut:
@@ -209,6 +239,8 @@ CSV = "a,b,class\n1,2,0\n3,4,1\n"
         ({"categories": ["b"], "input": "a"}, "categories must name columns of input or the target, not b"),
         ({"categories": ["a"], "integer_input": True}, "integer_input must be false with categories"),
         ({"missing": "mean", "file": "a.npz", "input": "x"}, "missing must be left out for an .npz"),
+        ({"categories": "class"}, "categories must be a list of columns, not 'class'"),
+        ({"validation_file": "b.npz", "file": "a.npz", "input": "x", "lengths": "n"}, "validation_file must be null"),
         ({"validation_file": "a.txt"}, "validation_file must be - or end in .csv"),
         ({"validation_file": "a.npz"}, "validation_file must be of the same kind as file"),
         ({"validation_file": "-"}, "validation_file must be null where a file is standard input"),

@@ -60,6 +60,7 @@ def test_lists_and_other_dtypes_are_taken() -> None:
     model = Sequential(Linear(3, 1), seed=0)
     regression = Trainer(model, MSELoss(), SGD(model, lr=0.1))
     assert regression.evaluate(([[1, 2, 3]], [[0.5]])).loss > 0
+    assert regression.evaluate(([[1, 2, 3]], [[1]])).loss > 0
     assert len(list(regression.epoch(([[1, 2, 3], [3, 2, 1]], [[0.5], [1]]), 1, seed=0, epoch=0))) == 2
 
 
@@ -81,6 +82,11 @@ def test_it_stops_early_and_lowers_the_lr(capsys: pytest.CaptureFixture[str]) ->
         ({"batch_size": 8.0}, TypeError, "batch_size must be an integer, not 8.0"),
         ({"patience": 0, "validation": data(0)}, ValueError, "patience must be at least 1, not 0"),
         ({"patience": 2}, ValueError, "patience needs validation examples, whose loss it watches"),
+        ({"patience": 2, "validation": (np.zeros((0, 3)), np.zeros(0))}, ValueError, "patience needs validation"),
+        ({"min_delta": -1.0}, ValueError, "min_delta must be at least 0, not -1.0"),
+        ({"train": (np.zeros((0, 3)), np.zeros(0))}, ValueError, "there is no example to train on"),
+        ({"train": (*data(0), 1)}, TypeError, r"examples are a pair, \(input, target\), and not tuple of 3"),
+        ({"train": (np.ma.masked_greater(data(0)[0], 0), data(0)[1])}, ValueError, "the input has masked numbers"),
         ({"train": data(0)[0]}, TypeError, r"examples are a pair, \(input, target\), and not ndarray"),
         ({"train": ([[1, 2], [3]], [0, 1])}, ValueError, "the input is no array of numbers"),
         ({"train": ([["a"]], [0])}, TypeError, "the input has dtype <U1, and must be numbers"),

@@ -53,7 +53,7 @@ def test_a_table_of_numbers_with_classes(written: Callable[..., RunConfig]) -> N
     assert Path("out/new.yaml").read_text().splitlines()[:6] == [
         "data:",
         "  Arrays:",
-        "    file: ../table.csv                      # 30 rows",
+        "    file: ../table.csv                      # 30 rows with a target",
         "    target: species                         # 3 classes: a, b, c",
         "    task: classification                    # the other one: --task",
         "    standardize: true                       # columns of different sizes would train badly",
@@ -69,7 +69,7 @@ def test_columns_that_say_nothing_are_left_out(written: Callable[..., RunConfig]
     data = arrays_of(written(PEOPLE, "income"))
     assert (data.task, data.input, data.categories) == ("regression", ["city", "age"], ["city"])
     text = Path("out/new.yaml").read_text()
-    assert "    # without 'id' (a number for each row), 'name' (101 names or more)\n    input: [city, age]\n" in text
+    assert "    # without 'id' (a number for each row), 'name' (200 different names)\n    input: [city, age]\n" in text
 
 
 @pytest.mark.parametrize(
@@ -105,17 +105,82 @@ def test_empty_cells_become_the_mean(written: Callable[..., RunConfig]) -> None:
     assert (data.missing, data.categories) == ("mean", ["city"])
 
 
-def test_rows_without_a_target_are_dropped(written: Callable[..., RunConfig]) -> None:
+def test_rows_without_a_target_are_left_out(written: Callable[..., RunConfig]) -> None:
     """The name that only they have gets no number."""
     rows = "x,color,y\n" + "".join(f"{row * 0.7},{'red' if row % 2 else 'blue'},{row % 2}\n" for row in range(20))
     config = written(rows + "1,pink,\n", "y")
-    assert arrays_of(config).missing == "drop"
+    assert arrays_of(config).missing == "mean"
     assert "in_features: 3" in Path("out/new.yaml").read_text()
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
 def test_delimiters(written: Callable[..., RunConfig], delimiter: str) -> None:
     assert arrays_of(written(FLOWERS.replace(",", delimiter), "species")).delimiter is None  # the header shows it
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("NA", "holds 'NA'; 199 of 200 cells of the column are numbers: a number has a point, and a missing one "),
+        ("nan", "holds 'nan'; "),
+        ("1,5", "holds '1,5'; "),
+    ],
+)
+def test_numbers_that_are_written_otherwise(written: Callable[..., RunConfig], cell: str, message: str) -> None:
+    for target in ("income", "age"):
+        with pytest.raises(DataError, match=rf"table\.csv:14: column 'age' {message}"):
+            written(PEOPLE.replace("Bonn,32,", f'Bonn,"{cell}",', 1), target)
+    commas = "x;y\n" + "".join(f"{row},5;{row % 2}\n" for row in range(20))
+    with pytest.raises(DataError, match=r"table\.csv:2: column 'x' holds '0,5'; 0 of 20 cells of the column are "):
+        written(commas, "y")
+
+
+def test_dates_are_names(written: Callable[..., RunConfig]) -> None:
+    rows = "".join(f"2024-01-{1 + row % 9:02},{row * 0.3},{row % 2}\n" for row in range(40))
+    assert arrays_of(written("day,x,y\n" + rows, "y")).categories == ["day"]
+
+
+@pytest.mark.parametrize("name", ["id", "", "user_id", "ID"])
+def test_ids_are_left_out(written: Callable[..., RunConfig], name: str) -> None:
+    rows = "".join(f"{1000 + 7 * row},{row * 0.3},{row % 2}\n" for row in range(40))
+    assert arrays_of(written(f"{name},x,y\n{rows}", "y")).input == ["x"]
+
+
+def test_few_rows(written: Callable[..., RunConfig]) -> None:
+    """Nothing is held out, and so nothing stops early."""
+    for rows in ("1,0\n2,1\n3,0\n", "".join(f"{row},{row % 5}\n" for row in range(10))):
+        config = written("x,y\n" + rows, "y")
+        assert (arrays_of(config).validation_fraction, config.early_stopping) == (0, None)
+        Path("out/new.yaml").unlink()
+
+
+def test_the_same_number_in_two_forms(written: Callable[..., RunConfig]) -> None:
+    rows = "".join(f"{row * 0.3},{('0', '0.0', '1', '1.0')[row % 4]}\n" for row in range(40))
+    assert "2 classes: 0, 1" in new_text(written, "x,y\n" + rows, "y")
+    other = rows.replace(",0", ",3")
+    assert "2 classes: 1, 3" in new_text(written, "x,y\n" + other, "y")
+
+
+def new_text(written: Callable[..., RunConfig], text: str, target: str) -> str:
+    Path("out/new.yaml").unlink(missing_ok=True)
+    written(text, target)
+    return Path("out/new.yaml").read_text()
+
+
+def test_a_row_without_a_target_changes_nothing_else(written: Callable[..., RunConfig]) -> None:
+    """What is left out, and why, is decided by the rows that stay."""
+    rows = "".join(f"{row},{row * 0.3},{'' if row == 9 else row % 2}\n" for row in range(150))
+    data = arrays_of(written("id,x,y\n" + rows, "y"))
+    assert (data.input, data.missing) == (["x"], "mean")
+
+
+def test_through_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("deep/inside").mkdir(parents=True)
+    Path("link").symlink_to(tmp_path / "deep" / "inside")
+    Path("table.csv").write_text(FLOWERS)
+    new_config(Path("table.csv"), ["species"], Path("link/new.yaml"))
+    load(load_config(Path("link/new.yaml")))
 
 
 @pytest.mark.parametrize("name", ["a,b", "a: b", "- a", "'", '"', "#", "no", "1", "é", "{a}"])
@@ -164,7 +229,7 @@ def test_what_is_no_table(
 def test_too_many_names_for_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("table.csv").write_text(PEOPLE)
-    with pytest.raises(DataError, match=r"column 'name' has 101 names or more, too many classes$"):
+    with pytest.raises(DataError, match=r"column 'name' has 200 different cells in 200 rows, too many for classes$"):
         new_config(Path("table.csv"), ["name"])
 
 
@@ -176,6 +241,7 @@ def test_too_many_names_for_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("table.xlsx", ["y"], None, r"FILE must end in one of \.csv, \.csv\.gz, \.npz, \.txt, not table\.xlsx"),
         ("table.csv", ["y"], "there.yaml", r"-o there\.yaml exists: choose another name, or remove it"),
         ("two.npz", ["y", "x"], None, "--target must name one array of an .npz"),
+        ("table.csv", ["y", "y"], None, "--target must name each column once"),
     ],
 )
 def test_wrong_usage(
@@ -218,8 +284,22 @@ def test_arrays_that_do_not_go_together(tmp_path: Path, monkeypatch: pytest.Monk
     np.savez("data.npz", x=np.zeros((4, 2)), y=np.arange(3))
     with pytest.raises(DataError, match=r"^data\.npz: 'x' has 4 examples, 'y' has 3$"):
         new_config(Path("data.npz"), ["y"])
+    for arrays, words in (
+        ({"x": np.array([["a"], ["b"]]), "y": np.arange(2)}, "array 'x' must have finite numbers, and has dtype <U1"),
+        ({"x": np.array([[np.nan], [1]]), "y": np.arange(2)}, "array 'x' must have finite numbers"),
+        ({"x": np.ones((2, 1)), "y": np.ones(2)}, "array 'y' is always the same"),
+        ({"x": np.ones((2, 1)), "y": np.array(3)}, r"array 'y' has shape \(\), not \(examples,\) or"),
+        ({"x": np.ones(2), "y": np.arange(2)}, r"array 'x' has shape \(2,\), not \(examples, features\)"),
+    ):
+        np.savez("data.npz", **arrays)
+        with pytest.raises(DataError, match=rf"^data\.npz: {words}"):
+            new_config(Path("data.npz"), ["y"])
+    np.save("one.npy", np.ones(2))
+    Path("one.npy").rename("data.npz")
+    with pytest.raises(DataError, match=r"^data\.npz: is not an \.npz archive$"):
+        new_config(Path("data.npz"), ["y"])
     np.savez("data.npz", x=np.zeros((3, 2)), y=np.array([1, 2, 3]))
-    with pytest.raises(DataError, match=r"^data\.npz: the classes in 'y' must be 0, 1, 2, \.\.\. without gaps$"):
+    with pytest.raises(DataError, match=r"^data\.npz: the classes in 'y' must be 0, 1, 2, \.\.\. without gaps"):
         new_config(Path("data.npz"), ["y"], task="classification")
 
 
