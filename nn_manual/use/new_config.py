@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.data import Text
 from nn_manual.data.arrays_dataset import Task
 from nn_manual.data.npz_files import CORRUPT_ARCHIVE
 from nn_manual.data.reading import check_name, reading
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.messages import counted, one_line, quoted
 from nn_manual.run_directory.files import write_atomically
-from nn_manual.use.proposal import Line, commented, in_yaml, of_examples
+from nn_manual.use.new_text import of_text
+from nn_manual.use.proposal import Line, commented, of_examples
 from nn_manual.use.table_columns import MOST_NAMES, Column, columns_of, has_gaps
 
 #: The endings of tables, of arrays and of texts.
@@ -56,7 +56,7 @@ def new_config(file: Path, targets: Sequence[str], output: Path | None = None, t
     # Through links, as the system reads a path: else `..` leads elsewhere.
     shown = os.path.relpath(file.resolve(), (Path() if output is None else output.parent).resolve())
     if is_text:
-        lines = _of_text(file, shown)
+        lines = of_text(file, shown)
     elif file.name.endswith(ARRAYS):
         lines = _of_arrays(file, shown, targets, task)
     else:
@@ -217,36 +217,3 @@ def _two_arrays(file: Path, target_name: str) -> tuple[str, Array, Array]:
     if len(target) != len(input):
         raise DataError(f"{file}: {others[0]!r} has {len(input)} examples, {target_name!r} has {len(target)}")
     return others[0], input, target
-
-
-def _of_text(file: Path, shown: str) -> Iterator[Line]:
-    """For a text: a GPT that predicts the next character."""
-    context = 64
-    split = Text(file, context=context).load(0, np.dtype(np.float32))
-    assert split.num_classes is not None  # of a text
-    size, characters = 128, split.num_classes
-    yield Line(f"data: {{Text: {{file: {in_yaml(shown)}, context: {context}}}}}", f"{characters} different characters")
-    yield Line("batch_size: 12")
-    yield Line("epochs: 4", "more of them make better text")
-    yield Line("model:")
-    yield Line(f"  - Embedding: {{num_embeddings: {characters}, embedding_dim: {size}}}", "a vector for each character")
-    yield Line(f"  - LearnedPositions: {{num_positions: {context}, embedding_dim: {size}}}")
-    yield Line("  - Repeat:")
-    yield Line("      times: 4", "more of them make a better model, and a slower one")
-    yield Line("      layers:")
-    yield Line("        - Residual:")
-    yield Line(f"            - LayerNorm: {{normalized_shape: {size}}}")
-    yield Line(f"            - CausalSelfAttention: {{embed_dim: {size}, num_heads: 4}}")
-    yield Line("        - Residual:")
-    yield Line(f"            - LayerNorm: {{normalized_shape: {size}}}")
-    yield Line(f"            - Linear: {{in_features: {size}, out_features: {4 * size}}}")
-    yield Line("            - GELU: {approximate: tanh}")
-    yield Line(f"            - Linear: {{in_features: {4 * size}, out_features: {size}}}")
-    yield Line(f"  - LayerNorm: {{normalized_shape: {size}}}")
-    yield Line("  - Flatten: {start_dim: 0, end_dim: 1}", "one prediction for each character of each example")
-    yield Line(f"  - Linear: {{in_features: {size}, out_features: {characters}, bias: false}}")
-    yield Line("tied: [[0.weight, 12.weight]]", "what reads a character also predicts it")
-    yield Line("initializer: GPT2")
-    yield Line("loss: CrossEntropyLoss")
-    yield Line("optimizer: {AdamW: {lr: 2e-3, betas: [0.9, 0.95], weight_decay: 0.1}}")
-    yield Line("clip_grad_norm: 1")
