@@ -12,6 +12,8 @@ ORDER = "a sum or a mean over all elements does not depend on their order"
 COUNT = "arange depends only on the number of rows, and `previous` keeps nothing of another shape"
 CHECKED = "the check computes nothing: it raises no error for an input of the right dtype"
 NO_NOISE = "no layer of these nets draws; one that does raises an AttributeError without its noise"
+NO_LENGTHS = "no layer of these nets heeds lengths; one that does raises without them: tests/training/test_lengths.py"
+NOBODY_LISTENS = "one process that takes the whole batch hands in no `filled`; tests/step/slices compare several processes"
 SHAPE = "the branch of a net that fits keeps the shape, and then output_shape raises nothing"
 OF_SHAPE = "its values are the same each time: they depend only on the shape of the input"
 ANY_CLASS = (
@@ -124,6 +126,14 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("Sequential.forward", "self._check_input(input)", "self._check_input(input.T)"): CHECKED,
     ("Sequential.forward", "self._check_input(input)", "self._check_input(previous(self, input))"): CHECKED,
     ("Sequential.forward", "self.bind_noise(input.shape)", "pass"): NO_NOISE,
+    ("Sequential.forward", "self.bind_noise(input.shape)", "input.shape"): NO_NOISE,
+    (
+        "Sequential.forward",
+        "output, saved = (self.bind_lengths(input), list[Any]())",
+        "output, saved = (input, list[Any]())",
+    ): NO_LENGTHS,
+    ("Sequential.backward_parameters", "filled(number)", "pass"): NOBODY_LISTENS,
+    ("Sequential.backward_parameters", "filled is not None", "False"): NOBODY_LISTENS,
     **{
         (f"{name}.forward", "variance = mean_over(centered * centered, axes)", f"variance = mean_over({mutated}, axes)"): CENTERED
         for name in BATCH_NORMS
