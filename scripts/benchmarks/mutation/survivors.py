@@ -13,7 +13,7 @@ COUNT = "arange depends only on the number of rows, and `previous` keeps nothing
 CHECKED = "the check computes nothing: it raises no error for an input of the right dtype"
 NO_NOISE = "no layer of these nets draws; one that does raises an AttributeError without its noise"
 NO_LENGTHS = "no layer of these nets heeds lengths; one that does raises without them: tests/training/test_lengths.py"
-NOBODY_LISTENS = "one process that takes the whole batch hands in no `filled`; tests/step/slices compare several processes"
+BEGINS_LATER = "the call only lets the sum over processes begin early: what hasn't begun then begins at the call with -1"
 SHAPE = "the branch of a net that fits keeps the shape, and then output_shape raises nothing"
 OF_SHAPE = "its values are the same each time: they depend only on the shape of the input"
 ANY_CLASS = (
@@ -132,8 +132,8 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "output, saved = (self.bind_lengths(input), list[Any]())",
         "output, saved = (input, list[Any]())",
     ): NO_LENGTHS,
-    ("Sequential.backward_parameters", "filled(number)", "pass"): NOBODY_LISTENS,
-    ("Sequential.backward_parameters", "filled is not None", "False"): NOBODY_LISTENS,
+    ("Sequential.backward_parameters", "filled(number)", "pass"): BEGINS_LATER,
+    ("Sequential.backward_parameters", "filled is not None", "False"): BEGINS_LATER,
     **{
         (f"{name}.forward", "variance = mean_over(centered * centered, axes)", f"variance = mean_over({mutated}, axes)"): CENTERED
         for name in BATCH_NORMS
