@@ -23,6 +23,7 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.model.initializers import Initializer
 from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.step.slices.sync_batch_norm import not_synchronized
 
 #: The layers of a model, or of one of its composites.
 Layers: TypeAlias = list[Layer]
@@ -145,13 +146,11 @@ class RunConfig:
         """
         if (self.slices or num_processes) % num_processes:
             raise ConfigError(f"slices must be a multiple of {num_processes}, the processes, not {self.slices}")
-        if self.compiled and self.sync_batch_norm and (self.slices or num_processes) > 1:
+        is_synchronized = self.sync_batch_norm and (self.slices or num_processes) > 1
+        if self.compiled and is_synchronized:
             raise ConfigError("compiled must be false with sync_batch_norm: its slices wait for each other in a layer")
-        if self.sync_batch_norm and (self.slices or num_processes) > 1:
-            from nn_manual.step.slices.sync_batch_norm import not_synchronized
-
-            if reason := not_synchronized(self.named_layers().items()):
-                raise ConfigError(reason)
+        if is_synchronized and (reason := not_synchronized(self.named_layers())):
+            raise ConfigError(reason)
         return self._with(slices=self.slices or num_processes)
 
     def with_choice(self, choice: Choice) -> RunConfig:

@@ -14,7 +14,7 @@ from nn_manual.run.training_run import TrainingRun
 from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory import ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
-from nn_manual.training.progress import RunBar, epoch_lines
+from nn_manual.training.progress import RunBar
 
 
 def train(
@@ -89,8 +89,7 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
     keeper.epochs.flush()
     keeper.gradients.flush()
     is_best = training.best.get("epoch") == record["epoch"]
-    bar.say(epoch_lines(record, training.config.epochs, is_best=is_best, is_first=not training.has_said_a_line))
-    training.has_said_a_line = True
+    bar.say_epoch(record, is_best=is_best)
     _stop_if_asked(stop, keeper)
     keeper.after_epoch()
     if training.early_stop.has_stopped:

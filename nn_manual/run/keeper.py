@@ -39,7 +39,7 @@ class CheckpointKeeper:
 
     def add_proven(self) -> None:
         """Add the steps that have been proven to the ledger."""
-        for step, check in self.training.proven_steps():
+        for step, check in self.training.checked.proven():
             self.gradients.append_step(step, check)
 
     def after_step(self) -> None:

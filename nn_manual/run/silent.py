@@ -52,6 +52,9 @@ class NoBar:
     def say(self, line: str) -> None:
         """See RunBar."""
 
+    def say_epoch(self, record: Mapping[str, Any], *, is_best: bool) -> None:
+        """See RunBar."""
+
     def over(self, steps: Iterator[Step], epoch: int) -> Iterator[Step]:  # noqa: ARG002 - RunBar's signature
         """The steps as they are."""
         return steps

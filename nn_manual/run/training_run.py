@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,12 +19,9 @@ from nn_manual.step.slices.cut import Slicing
 from nn_manual.step.slices.process_group import ALONE, ProcessGroup
 from nn_manual.training.early_stop import EarlyStop
 from nn_manual.training.epoch_record import epoch_record
-from nn_manual.training.progress import GradientTally
+from nn_manual.training.progress import CheckedSteps, GradientTally
 from nn_manual.training.steps import Step
 from nn_manual.training.trainer import Trainer
-
-if TYPE_CHECKING:  # torch is only loaded for a run that is checked
-    from nn_manual.check.judge.report import StepCheck
 
 #: The files of arrays in a checkpoint: the state from which the run goes on, the weights with the lowest validation
 #: loss, and within an epoch the losses of its steps. Their mean needs all of them, as it is made when the epoch ends.
@@ -69,7 +65,7 @@ class TrainingRun:
         self.config = config.with_choice(self.trainer.prepare(split.train, config.batch_size))
         if config.checkpoint.of_steps:
             self.trainer.stop_every = config.checkpoint.count
-        self.early_stop, self.tally = early_stop_of(config), GradientTally()
+        self.early_stop, self.checked = early_stop_of(config), CheckedSteps()
         #: The epochs that have ended, and the loss and its denominator of each step of the one under way.
         self.epoch, self.losses = 0, list[tuple[float, float]]()
         #: The last line of metrics.jsonl.
@@ -81,11 +77,12 @@ class TrainingRun:
         self.unproven, self.vacuous = list[str](), list[str]()
         #: Whether the note that steps are proven one by one has been printed.
         self.is_noted = False
-        #: Whether the line of an epoch has been printed: the first has headings above it.
-        self.has_said_a_line = False
-        #: The checked steps that nobody has asked for yet; the last of them wait for their proof.
-        self._checked: deque[tuple[int, StepCheck]] = deque()
         self._seconds_before, self._start = 0.0, time.perf_counter()
+
+    @property
+    def tally(self) -> GradientTally:
+        """What is counted of the steps that are proven."""
+        return self.checked.tally
 
     @property
     def ended(self) -> bool:
@@ -110,16 +107,8 @@ class TrainingRun:
         )
         for step in steps:
             self.losses.append((step.loss, step.denominator))
-            if step.check is not None:
-                self._checked.append((step.number, step.check))
+            self.checked.add(step)
             yield step
-
-    def proven_steps(self) -> Iterator[tuple[int, StepCheck]]:
-        """The number and the check of each step that has been proven since the last call, in their order."""
-        while self._checked and self._checked[0][1].proven:
-            number, check = self._checked.popleft()
-            self.tally.add(number, check)
-            yield number, check
 
     def end_epoch(self) -> dict[str, Any]:
         """Evaluate, and return the line of metrics.jsonl."""

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from nn_manual.data import Examples, num_batches
 from nn_manual.optim import Optimizer
 from nn_manual.training.early_stop import EarlyStop
 from nn_manual.training.epoch_record import Measured, epoch_record
-from nn_manual.training.progress import GradientTally, RunBar, epoch_lines
+from nn_manual.training.progress import CheckedSteps, RunBar
 from nn_manual.training.steps import Step
-
-if TYPE_CHECKING:  # torch is only loaded for a training that is checked
-    from nn_manual.check.judge.report import StepCheck
 
 
 class Fitted(Measured, Protocol):
@@ -40,31 +36,29 @@ def fit(
     verbose: bool,
 ) -> list[dict[str, Any]]:
     """What Trainer.fit returns."""
-    tally, start, records = GradientTally(), time.perf_counter(), list[dict[str, Any]]()
+    checked, start, records = CheckedSteps(), time.perf_counter(), list[dict[str, Any]]()
     best = math.inf
-    waiting = deque[tuple[int, "StepCheck"]]()
 
     def steps(epoch: int, losses: list[tuple[float, float]]) -> Iterator[Step]:
         for step in trainer.epoch(train, batch_size, seed=seed, epoch=epoch):
             losses.append((step.loss, step.denominator))
-            if step.check is not None:
-                waiting.append((step.number, step.check))
-            while waiting and waiting[0][1].proven:
-                tally.add(*waiting.popleft())
+            checked.add(step)
+            for _ in checked.proven():
+                pass  # the bar shows their tally
             yield step
 
-    with RunBar(epochs, num_batches(len(train.input), batch_size), tally, is_silent=not verbose) as bar:
+    with RunBar(epochs, num_batches(len(train.input), batch_size), checked.tally, is_silent=not verbose) as bar:
         for epoch in range(epochs):
             losses: list[tuple[float, float]] = []
             for _ in bar.over(steps(epoch, losses), epoch):
                 pass
             record = epoch_record(trainer, epoch, losses, train, validation)
             record |= {"lr": trainer.optimizer.lr, "seconds": time.perf_counter() - start}
-            is_best = record.get("validation_loss", math.inf) < best
-            best = min(best, record.get("validation_loss", math.inf))
             records.append(record)
-            bar.say(epoch_lines(record, epochs, is_best=is_best, is_first=not epoch))
-            early_stop.after(record.get("validation_loss", math.inf))
+            loss = record.get("validation_loss", math.inf)
+            bar.say_epoch(record, is_best=loss < best)
+            best = min(best, loss)
+            early_stop.after(loss)
             if early_stop.has_stopped:
                 bar.say(early_stop.words(epoch + 1))
                 break

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from tqdm import tqdm
@@ -14,6 +15,9 @@ from nn_manual.messages import one_line
 from nn_manual.run_directory.metrics import BITS
 from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.training.steps import Step
+
+if TYPE_CHECKING:  # torch is only loaded for a run that is checked
+    from nn_manual.check.judge.report import StepCheck
 
 #: The form of the bar: tqdm's default leaves no room for the loss in 80 columns.
 BAR = "{desc} {percentage:3.0f}%|{bar}| {remaining} left{postfix}"
@@ -53,6 +57,28 @@ class GradientTally:
         vars(self).update(state)
 
 
+class CheckedSteps:
+    """The checked steps of a training, of which the last ones wait for their proof, and the tally of the others."""
+
+    def __init__(self) -> None:
+        self.tally = GradientTally()
+        self._waiting: deque[tuple[int, StepCheck]] = deque()
+
+    def add(self, step: Step) -> None:
+        """Take note of a step, if it was checked."""
+        if step.check is not None:
+            self._waiting.append((step.number, step.check))
+
+    def proven(self) -> Iterator[tuple[int, StepCheck]]:
+        """The number and the check of each step that has been proven since the last call, in their order. It is then
+        counted.
+        """
+        while self._waiting and self._waiting[0][1].proven:
+            number, check = self._waiting.popleft()
+            self.tally.add(number, check)
+            yield number, check
+
+
 class RunBar:
     """The bar of a whole run on standard error, with the time that is left, and the lines about the run. There is no
     bar where standard error is a file. All goes to the streams of the run's start: a user's layer may replace them.
@@ -69,6 +95,7 @@ class RunBar:
         self, num_epochs: int, num_steps: int, tally: GradientTally, first_step: int = 0, *, is_silent: bool = False
     ) -> None:
         self.num_epochs, self.tally, self._is_silent = num_epochs, tally, is_silent
+        self._has_headings = False
         self._out, self._err = sys.stdout, sys.stderr
         # The time that is left comes from the mean speed, in which the evaluations between the epochs count.
         self._bar = tqdm(
@@ -95,6 +122,12 @@ class RunBar:
         """Print a line on standard output."""
         if not self._is_silent:
             print(line, file=self._out, flush=True)
+
+    def say_epoch(self, record: Mapping[str, Any], *, is_best: bool) -> None:
+        """Print the line of an epoch that has ended; the first has the headings above it."""
+        *heading, line = epoch_lines(record, self.num_epochs, is_best=is_best)
+        self.say("\n".join([line] if self._has_headings else [*heading, line]))
+        self._has_headings = True
 
     def over(self, steps: Iterator[Step], epoch: int) -> Iterator[Step]:
         """The steps of an epoch, which is counted from 0. After the last one, the bar is cleared until the next step,
@@ -138,11 +171,10 @@ COLUMNS = (
 BEST, NOT_BEST = " *", "  "
 
 
-def epoch_lines(record: Mapping[str, Any], num_epochs: int, *, is_best: bool, is_first: bool) -> str:
-    """A record of metrics.jsonl as a line of a table for the terminal; above the first one stand two of headings."""
-    width = max(len("epoch"), len(f"{num_epochs}/{num_epochs}"))
+def epoch_lines(record: Mapping[str, Any], num_epochs: int, *, is_best: bool) -> list[str]:
+    """A record of metrics.jsonl as a table for the terminal: two lines of headings, and its own."""
     label = f"{record['epoch']:{len(str(num_epochs))}}/{num_epochs}"
-    lines = [" " * width, "epoch".rjust(width), label.rjust(width)]
+    lines = [f"{cell:>{max(len('epoch'), len(label))}}" for cell in ("", "epoch", label)]
     for keys, upper, lower, width, form in COLUMNS:
         values = [record[key] for key in keys if key in record]
         if values:
@@ -150,7 +182,7 @@ def epoch_lines(record: Mapping[str, Any], num_epochs: int, *, is_best: bool, is
             marks = (NOT_BEST, NOT_BEST, BEST if is_best else NOT_BEST) if has_mark else ("", "", "")
             cells = upper, lower, format(values[-1], form)
             lines = [f"{line}  {cell:>{width}}{mark}" for line, cell, mark in zip(lines, cells, marks, strict=True)]
-    return "\n".join(line.rstrip() for line in (lines if is_first else lines[2:]))
+    return [line.rstrip() for line in lines]
 
 
 def of_tolerance(worst: dict[str, Any]) -> str:

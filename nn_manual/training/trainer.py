@@ -244,7 +244,9 @@ class Trainer:
         no epochs, no examples, and a patience without validation. At the end the model has the weights of the last
         epoch, whichever was the best.
         """
-        check_whole_numbers(epochs=epochs, batch_size=batch_size, patience=1 if patience is None else patience)
+        check_whole_numbers(epochs=epochs, batch_size=batch_size)
+        if patience is not None:
+            check_whole_numbers(patience=patience)
         if not min_delta >= 0:
             raise ValueError(f"min_delta must be at least 0, not {min_delta}")
         given = None if validation is None else examples_of(validation, self.model, self.loss)

@@ -17,6 +17,7 @@ from nn_manual.arrays import DTYPES, Array, Padded
 from nn_manual.data import Examples
 from nn_manual.defaults import defines
 from nn_manual.layers import LayerWithLengths
+from nn_manual.layers.composite import descendants
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
@@ -129,7 +130,7 @@ def _smallest_batch(model: Sequential, slicing: Slicing) -> int:
     examples they become -1 and 1, apart from eps. Then no layer before has a gradient: what torch computes is rounding,
     which our reruns of torch hardly move.
     """
-    if not has_batch_norm(model):
+    if not has_batch_norm(layer for _, layer in descendants(model)):
         return 1
     return 3 if slicing.sync_batch_norm else 3 * slicing.num_slices
 

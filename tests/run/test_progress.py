@@ -43,7 +43,7 @@ def test_epochs_align() -> None:
 
 
 def table(record: dict[str, Any], num_epochs: int, *, is_best: bool = False) -> list[str]:
-    return epoch_lines(record, num_epochs, is_best=is_best, is_first=True).splitlines()
+    return epoch_lines(record, num_epochs, is_best=is_best)
 
 
 def test_epoch_lines() -> None:
@@ -59,9 +59,14 @@ def test_epoch_lines() -> None:
         "    epoch  train loss        loss      accuracy        lr  seconds",
         "   3/2000      0.1235     1.5e-08 *      98.05%       0.1     1.25",
     ]
-    assert epoch_lines(record, 20, is_best=False, is_first=False) == (
-        " 3/20      0.1235     1.5e-08        98.05%       0.1     1.25"
-    )
+    assert table(record, 20)[2] == " 3/20      0.1235     1.5e-08        98.05%       0.1     1.25"
+
+
+def test_headings_stand_above_the_first_line_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with RunBar(20, 1, GradientTally()) as bar:
+        for epoch in (3, 4):
+            bar.say_epoch({"epoch": epoch, "train_loss": 0.5}, is_best=False)
+    assert [line.split()[0] for line in capsys.readouterr().out.split("\n")[1:4]] == ["epoch", "3/20", "4/20"]
 
 
 def test_epoch_lines_of_a_text() -> None:

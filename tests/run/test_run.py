@@ -16,13 +16,13 @@ from nn_manual import check_gradients
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import batches
 from nn_manual.errors import NotFiniteError
-from nn_manual.run import epochs
 from nn_manual.run.loading import check, load
 from nn_manual.run.new_run import default_run_directory, run
 from nn_manual.run.resume import resume
 from nn_manual.run_directory import ledger
 from nn_manual.run_directory.metrics import read_run
 from nn_manual.run_directory.weights import read_weights
+from nn_manual.training.progress import RunBar
 
 RUN_FILES = [
     *("best.safetensors", "checkpoints", "config.yaml", "data.json", "gradients.jsonl", "loss.png", "metrics.jsonl"),
@@ -150,12 +150,12 @@ def test_the_seed_orders_the_batches(tmp_path: Path) -> None:
 def test_can_be_read_while_it_goes_on(config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
-    def reading(record: dict[str, Any], num_epochs: int, **_: bool) -> str:
+    def reading(bar: RunBar, record: dict[str, Any], **_: bool) -> None:
         recorded = read_run(tmp_path / "run")
         sizes.append((record["epoch"], recorded.metrics["epoch"].size, recorded.gradients["step"].size))
-        return f"of {num_epochs}"
+        assert bar.num_epochs == 3
 
-    monkeypatch.setattr(epochs, "epoch_lines", reading)
+    monkeypatch.setattr(RunBar, "say_epoch", reading)
     run(load_config(config_path), tmp_path / "run")
     assert sizes == [(1, 1, 3), (2, 2, 6), (3, 3, 9)]
 

@@ -104,10 +104,10 @@ def entry(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:
 
 
 def row(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:
-    """The same; a component that raises has a failure, too, and others can be checked."""
+    """What `entry` returns. A component that raises has failed, and the others are checked all the same."""
     try:
         return entry(component, dtype, cases)
-    except Exception as error:
+    except Exception as error:  # a component may raise anything
         raise_if_nobodys_fault(error)
         failure = GradientReport((), problem=f"{component} raised {words_of(error)}")
         return Entry(component, dtype, 1, 0, 0.0, failure, "the case that raised")

@@ -86,7 +86,8 @@ class _LayerRuns:
         again, _ = self.copy.run("forward", example.input)
         if not self.copy.same(output, again):
             raise self.calls.fault("forward", f"forward {NOT_DETERMINISTIC}, output differs")
-        for _ in range(3):  # the last two follow others than the first one did
+        # Before, it followed another example: a layer that lags by a run or two then saved something else.
+        for _ in range(3):
             _, saved_of_other = self.copy.run("forward", other.input)
         _, saved = self.copy.run("forward", example.input)
         self._check_backward_between(grads_of_other, saved_of_other)

@@ -36,7 +36,7 @@ class StepCheck:
     _not_judged: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
-        """How many tensors, and the worst of them where that is known."""
+        """How many tensors there are, and whether the step is proven."""
         tensors = f"{len(self.plan.tensors)} tensors"
         if not self.proven:
             return f"<StepCheck: {tensors}, not proven yet>"
@@ -187,8 +187,7 @@ class GradientReport:
 
     def _row(self, c: Comparison, width: int, shape: int) -> str:
         verdict = "" if c.passed else " rounding" if c.name in self.rounding else " WRONG"
-        ulps = c.ulps if c.scale or not c.absolute else np.inf  # at 0 the last place is that of the smallest number
-        errors = f"{c.absolute:9.1e} {c.relative:9.1e} {c.tolerance:8.1e} {ulps:8.3g}"
+        errors = f"{c.absolute:9.1e} {c.relative:9.1e} {c.tolerance:8.1e} {c.ulps:8.3g}"
         return f"{c.name:{width}} {_shape(c):>{shape}} {errors}{verdict}"
 
 

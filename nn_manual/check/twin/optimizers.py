@@ -146,7 +146,7 @@ class _TorchClass:
             options["fused"] = True  # torch's fastest kernel
         try:
             self._optimizer: torch.optim.Optimizer = torch_class(groups, **options)
-        except Exception as error:
+        except Exception as error:  # torch's classes refuse in different ways
             raise_if_nobodys_fault(error)
             raise TypeError(f"torch.optim.{torch_class.__name__} refuses the settings: {words_of(error)}") from error
 

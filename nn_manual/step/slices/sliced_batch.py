@@ -33,8 +33,9 @@ class SlicedBatch:
         self.sharded: ShardedOptimizer | None = None
         self._sum = self._new_sum()
         self.synchronized: SynchronizedSlices | None = None
-        if slicing.sync_batch_norm and has_batch_norm(model):
-            if reason := not_synchronized(descendants(model)):
+        layers = dict(descendants(model))
+        if slicing.sync_batch_norm and has_batch_norm(layers.values()):
+            if reason := not_synchronized(layers):
                 raise ValueError(reason)
             num_own = len(slicing.own)
             self.synchronized = SynchronizedSlices(model, loss, num_own, slicing.num_slices, self.group)

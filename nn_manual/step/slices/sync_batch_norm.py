@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -117,17 +117,18 @@ class SyncBatchNorm(BatchNorm):
         self._stands_for.check_shape(input_shape)
 
 
-def has_batch_norm(model: Sequential) -> bool:
+def has_batch_norm(layers: Iterable[Layer]) -> bool:
     """Whether there is a layer to synchronise."""
-    return any(True for _ in _batch_norms(model))
+    return any(map(_is_batch_norm, layers))
 
 
-def not_synchronized(layers: Iterable[tuple[str, Layer]]) -> str:
-    """Why slices of a net with these layers can't compute what the whole batch does, in words; empty where they can. A
-    layer with buffers that isn't a batch normalization may take statistics of its slice alone.
+def not_synchronized(layers: Mapping[str, Layer]) -> str:
+    """Why slices of a net with these layers, by their names, can't compute what the whole batch does, in words; empty
+    where they can, or nothing is synchronised. A layer with buffers that isn't a batch normalization may take
+    statistics of its slice alone.
     """
-    for name, layer in layers:
-        if not layer.children() and buffer_names(layer) and type(layer) not in (BatchNorm1d, BatchNorm2d):
+    for name, layer in layers.items() if has_batch_norm(layers.values()) else ():
+        if not layer.children() and buffer_names(layer) and not _is_batch_norm(layer):
             others = "and only BatchNorm1d and BatchNorm2d are synchronized"
             return f"sync_batch_norm must be false: {name} ({type(layer).__name__}) keeps buffers, {others}"
     return ""
@@ -158,11 +159,14 @@ def take_settings(copied: Sequential, model: Sequential) -> None:
                 setattr(own, name, value)
 
 
+def _is_batch_norm(layer: Layer) -> bool:
+    """Whether its class is the package's own: a user's that inherits from one may have other formulas."""
+    return type(layer) in (BatchNorm1d, BatchNorm2d)
+
+
 def _batch_norms(model: Sequential) -> Iterator[BatchNorm]:
-    """The layers of the package's own classes. A user's class that inherits from one of them may have other formulas.
-    """
     for _, layer in descendants(model):
-        if type(layer) in (BatchNorm1d, BatchNorm2d):
+        if _is_batch_norm(layer):
             assert isinstance(layer, BatchNorm)
             yield layer
 

@@ -39,9 +39,8 @@ from nn_manual.optim import Optimizer, StepLR
 from nn_manual.registry import components, examples
 from nn_manual.training.steps import Step
 
-#: How far the figures may be from those of one step at a time, in tolerances: torch rounds its products otherwise,
-#: by some last places, which are up to a tenth of a tolerance each.
-NEAR = 0.25
+#: How far the figures may be from those of one step at a time, in tolerances: torch rounds its products otherwise.
+NEAR = 0.05
 NUM_STEPS = 7
 
 #: Those over sequences have tests of their own.
