@@ -64,13 +64,8 @@ def _layer_folder(tree: Node, folder: Path) -> Path:
 
 def dump_config(config: RunConfig) -> str:
     """YAML that `load_config` reads as the same run from any folder: every default is written out."""
-    entries = {field.name: _plain(getattr(config, field.name)) for field in fields(config) if field.init}
+    entries = {field.name: plain_of(getattr(config, field.name)) for field in fields(config) if field.init}
     return dump_yaml(entries)
-
-
-def dump_layer(layer: Layer) -> Any:
-    """A layer as a config has it: its name, with its settings or its layers."""
-    return _plain(layer)
 
 
 def dump_yaml(entries: dict[str, Any]) -> str:
@@ -80,16 +75,16 @@ def dump_yaml(entries: dict[str, Any]) -> str:
     )
 
 
-def _plain(thing: Any) -> Any:
+def plain_of(thing: Any) -> Any:
     """Components as `Name` or `{Name: arguments}`, paths as text, everything else as it is."""
     if isinstance(thing, list | tuple):
-        return [_plain(item) for item in thing]
+        return [plain_of(item) for item in thing]
     if isinstance(thing, Layer) and takes_layers(type(thing)):
-        return {import_path(type(thing)): _plain(list(thing.children().values()))}
+        return {import_path(type(thing)): plain_of(list(thing.children().values()))}
     if isinstance(thing, partial):
         return {thing.func.__name__: thing.keywords}
     if is_dataclass(thing):
-        arguments = {field.name: _plain(getattr(thing, field.name)) for field in fields(thing) if field.init}
+        arguments = {field.name: plain_of(getattr(thing, field.name)) for field in fields(thing) if field.init}
         if not isinstance(thing, tuple(KINDS)):
             return arguments
         name = import_path(type(thing)) if isinstance(thing, Layer) else type(thing).__name__

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from nn_manual.config.build import Builder
-from nn_manual.config.config_file import dump_layer, dump_yaml
+from nn_manual.config.config_file import dump_yaml, plain_of
 from nn_manual.config.run_config import Layers
 from nn_manual.config.user_layers import Importer, kept_streams
 from nn_manual.config.yaml_tree import Errors, Place, read_tree
@@ -31,7 +31,7 @@ def dump_model(model: Sequential) -> str:
     """The text of a model, without its parameters. Raises TypeError for a layer that a config can't hold."""
     _check_held(layer for _, layer in descendants(model))
     pairs = [[first, name] for first, names in model.ties.names.items() for name in names if name != first]
-    return dump_yaml({"model": [dump_layer(layer) for layer in model.layers], "dtype": model.dtype.name, "tied": pairs})
+    return dump_yaml({"model": plain_of(model.layers), "dtype": model.dtype.name, "tied": pairs})
 
 
 @kept_streams()

@@ -75,7 +75,7 @@ class Arrays(Dataset):
         self.file = _checked_file("file", self.file)
         if self.validation_file is not None:
             self.validation_file = _checked_file("validation_file", self.validation_file)
-            if (self.file == STANDARD_INPUT) or self.validation_file == STANDARD_INPUT:
+            if STANDARD_INPUT in (self.file, self.validation_file):
                 raise ValueError("validation_file must be null where a file is standard input")
         if isinstance(self.categories, str):  # it would be taken letter by letter
             raise ValueError(f"categories must be a list of columns, not {self.categories!r}")

@@ -40,9 +40,10 @@ class Cells:
         if not self.categories and add_numbers(numbers, cells):
             self.has_numbers = True
             return True
-        needed = cells if self.drops else cells[len(self.input.names) :] if self.input.may_miss else []
-        if not all(cell.strip(BLANK) for cell in needed):
-            return False
+        if self.drops or self.input.may_miss:
+            needed = cells if self.drops else cells[len(self.input.names) :]
+            if not all(cell.strip(BLANK) for cell in needed):
+                return False
         numbers.extend([self._number(line, *each) for each in zip(self.names, cells, strict=True)])
         return True
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from nn_manual.data.cells import Cells
-from nn_manual.data.csv_records import STANDARD_INPUT, opened, records_of
+from nn_manual.data.csv_records import STANDARD_INPUT, opened, rows_of
 from nn_manual.data.reading import SLICE_SIZE, check_name, reading
 from nn_manual.data.tables import Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
-from nn_manual.messages import counted, quoted
+from nn_manual.messages import quoted
 
 
 class CsvForm(NamedTuple):
@@ -40,26 +39,19 @@ def read_csv(file: Path, input: Part, target: Part, form: CsvForm = CsvForm()) -
     """
     source = "standard input" if file == STANDARD_INPUT else str(file)
     with reading(source, EOFError, zlib.error), opened(file) as stream:
-        records = records_of(source, stream, form.delimiter)
-        line, header = next(records, (1, []))
-        header = [name.strip() for name in header]
-        _choose(source, line, header, input, target)
-        num_rows = _read_rows(source, records, header, input, target, form)
+        _, header, rows = rows_of(source, stream, form.delimiter)
+        _choose(source, header, input, target)
+        num_rows = _read_rows(source, rows, header, input, target, form)
     if not num_rows:
         raise DataError(f"{source}: has a header and no rows" + " without empty cells" * form.drops)
     return Table(input, target, Names(input=tuple(input.names), target=tuple(target.names)))
 
 
-def _choose(source: str, line: int, header: list[str], input: Part, target: Part) -> None:
-    """Complete the input's names. Raises DataError if the header doesn't have a column, or has one twice."""
-    if not header:
-        raise DataError(f"{source}: is empty; the first line of a CSV file names the columns")
-    counts = Counter(header)
-    name, count = counts.most_common(1)[0]
-    if count > 1:
-        raise DataError(f"{source}:{line}: column {quoted(name)} occurs {count} times")
+def _choose(source: str, header: list[str], input: Part, target: Part) -> None:
+    """Complete the input's names. Raises DataError if the header doesn't have a column."""
+    known = set(header)
     for name in (*input.names, *target.names, *input.categories, *target.categories):
-        if name not in counts:
+        if name not in known:
             check_name(source, "column", name, header)
     input.names = input.names or [name for name in header if name not in target.names]
     if not input.names:
@@ -68,7 +60,7 @@ def _choose(source: str, line: int, header: list[str], input: Part, target: Part
 
 def _read_rows(
     source: str,
-    records: Iterator[tuple[int, list[str]]],
+    rows: Iterator[tuple[int, list[str]]],
     header: list[str],
     input: Part,
     target: Part,
@@ -82,14 +74,11 @@ def _read_rows(
     numbers, lines = array("d"), list[int]()
 
     def keep() -> None:
-        rows = np.array(numbers).reshape(len(lines), len(names))
-        input.append(rows[:, :num_inputs], _place(source, lines, input.names), source)
-        target.append(rows[:, num_inputs:], _place(source, lines, target.names), source)
+        read = np.array(numbers).reshape(len(lines), len(names))
+        input.append(read[:, :num_inputs], _place(source, lines, input.names), source)
+        target.append(read[:, num_inputs:], _place(source, lines, target.names), source)
 
-    for line, cells in records:
-        if len(cells) != len(header):
-            named = counted(len(header), "column")
-            raise DataError(f"{source}:{line}: the header names {named}, this row has {len(cells)}")
+    for line, cells in rows:
         if cells_of_row.add(numbers, line, [cells[column] for column in columns]):
             lines.append(line)
         if len(numbers) >= SLICE_SIZE:

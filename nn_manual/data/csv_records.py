@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, TextIO
 
 from nn_manual.data.reading import LISTED_NAMES
 from nn_manual.errors import DataError
-from nn_manual.messages import one_line
+from nn_manual.messages import counted, one_line, quoted
 from nn_manual.opening import open_file
 
 #: The file name that stands for standard input.
@@ -45,7 +46,32 @@ def opened(file: Path) -> Iterator[TextIO]:
         yield stream
 
 
-def records_of(source: str, stream: TextIO, delimiter: str | None = None) -> Iterator[tuple[int, list[str]]]:
+def rows_of(
+    source: str, stream: TextIO, delimiter: str | None = None
+) -> tuple[int, list[str], Iterator[tuple[int, list[str]]]]:
+    """The line of the header, the names of the columns, and line number and cells of each row. Raises DataError where
+    the file is empty, names a column twice, or a row has another number of cells, which the iterator finds.
+    """
+    records = _records(source, stream, delimiter)
+    header_line, header = next(records, (1, []))
+    names = [name.strip() for name in header]
+    if not names:
+        raise DataError(f"{source}: is empty; the first line of a CSV file names the columns")
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise DataError(f"{source}:{header_line}: column {quoted(name)} occurs {count} times")
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        for line, cells in records:
+            if len(cells) != len(names):
+                named = counted(len(names), "column")
+                raise DataError(f"{source}:{line}: the header names {named}, this row has {len(cells)}")
+            yield line, cells
+
+    return header_line, names, rows()
+
+
+def _records(source: str, stream: TextIO, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each record that isn't blank; the line is the record's last one. Without a `delimiter`,
     it is the one of DELIMITERS that gives the first line the most cells. Raises DataError, which names the line.
     """

@@ -8,6 +8,8 @@ import struct
 import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -54,16 +56,28 @@ def read_npz(file: Path, input: Part, target: Part) -> Table:
     other and with the machine's memory. Nothing in the file is executed: pickled objects are refused. Raises DataError,
     which names the array and the index.
     """
+    with _archive(file) as archive:
+        parts = [part for part in (input, target) if part.names]
+        members = [_member(file, archive, part.names[0]) for part in parts]
+        _check_shapes(file, members, parts)
+        for member, part in zip(members, parts, strict=True):
+            _read_array(archive, member, part)
+    return Table(input, target, Names())
+
+
+def names_in(file: Path) -> list[str]:
+    """The names of the arrays in an .npz file. Raises DataError."""
+    with _archive(file) as archive:
+        return [info.filename.removesuffix(".npy") for info in archive.infolist()]
+
+
+@contextmanager
+def _archive(file: Path) -> Iterator[zipfile.ZipFile]:
     with reading(file, *CORRUPT_ARCHIVE), open_file(file) as stream:
         if not zipfile.is_zipfile(stream):
             raise DataError(f"{file}: is not an .npz archive")
         with zipfile.ZipFile(stream) as archive:
-            parts = [part for part in (input, target) if part.names]
-            members = [_member(file, archive, part.names[0]) for part in parts]
-            _check_shapes(file, members, parts)
-            for member, part in zip(members, parts, strict=True):
-                _read_array(archive, member, part)
-    return Table(input, target, Names())
+            yield archive
 
 
 def read_padded(file: Path, input: Part, name: str) -> Padded:

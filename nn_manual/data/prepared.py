@@ -79,8 +79,9 @@ def _classes(target: Part, known: tuple[str, ...] | None) -> tuple[str, ...]:
     """The names of the classes: those in the target's column, those `known` from training, or "0", "1", ... for the
     classes that occur.
     """
-    for categories in target.categories.values():
-        return categories.names
+    if target.categories:
+        (named,) = target.categories.values()
+        return named.names
     if known is None:
         return tuple(map(str, range(_num_classes(target))))
     if target.largest >= len(known):

@@ -73,8 +73,8 @@ class Transform(NamedTuple):
 
     def changes_as(self, other: Transform) -> bool:
         """Whether both standardize in the same way, bit for bit."""
-        own, others = (repr([each.as_json()[part] for part in ("input", "target")]) for each in (self, other))
-        return own == others
+        own, others = self.as_json(), other.as_json()
+        return all(own[part] == others[part] for part in ("input", "target"))
 
     def as_json(self) -> dict[str, Any]:
         """The content of a run's data.json. Floats that are read back have the same bits:
@@ -105,9 +105,9 @@ class Transform(NamedTuple):
             _read_standardization("input", _entry(content, "input")),
             _read_standardization("target", _entry(content, "target")),
             Names(*(_read_names(f"names.{field}", _entry(names, field, "names.")) for field in Names._fields)),
-            _read_categories(content.get("categories")),
+            _read_categories(content.get("categories", {})),
             None if (filled := content.get("filled")) is None else _read_numbers("filled", filled),
-            content.get("has_named_classes") is True,
+            _read_flag("has_named_classes", content.get("has_named_classes", False)),
         )
 
 
@@ -146,12 +146,21 @@ def _read_numbers(key: str, content: Any) -> Array:
 
 
 def _read_categories(content: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    if content is None:
-        return ()
     if not isinstance(content, Mapping):
-        raise ValueError('"categories" must be an object or null')
-    read = ((str(column), _read_names(f"categories.{column}", names)) for column, names in content.items())
-    return tuple((column, names) for column, names in read if names is not None)
+        raise ValueError('"categories" must be an object')
+    read = []
+    for column, given in content.items():
+        names = _read_names(key := f"categories.{column}", given)
+        if names is None:
+            raise ValueError(f'"{key}" must be a list of strings')
+        read.append((column, names))
+    return tuple(read)
+
+
+def _read_flag(key: str, content: Any) -> bool:
+    if not isinstance(content, bool):
+        raise ValueError(f'"{key}" must be true or false')
+    return content
 
 
 def _read_names(key: str, content: Any) -> tuple[str, ...] | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array, placeholder
 from nn_manual.config import RunConfig, load_config
-from nn_manual.data import Dataset, Examples
+from nn_manual.data import Arrays, Dataset, Examples
 from nn_manual.data.csv_records import STANDARD_INPUT
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.losses import Loss
@@ -92,13 +92,11 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
     """The examples to evaluate, and in words which they are. `sha256` is that of the run's own data, if it is known."""
     data, source = config.data, _source(config.data)
     is_own = data == run.config.data and config.seed == run.config.seed
-    if not is_own:  # all examples
-        own_file, other_file = (getattr(each, "validation_file", None) for each in (run.config.data, data))
-        if other_file is not None and other_file != own_file:  # it is what somebody wants to see
-            data = replace(data, file=other_file)  # type: ignore[type-var]  # Arrays has it
-            source = _source(data)
+    if not is_own:  # all examples, or those of another validation_file
+        whole: dict[str, Any] = {"validation_fraction": 0.0}
+        if _validation_file(data) == _validation_file(run.config.data):
+            whole["validation_file"] = None
         names = {field.name for field in fields(data)}  # type: ignore[arg-type]  # each data set is a dataclass
-        whole = {"validation_fraction": 0.0, "validation_file": None}
         data = replace(data, **{name: value for name, value in whole.items() if name in names})  # type: ignore[type-var]  # as above
     try:
         split = data.load(config.seed, run.model.dtype, run.transform)
@@ -110,13 +108,16 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
     if is_own and sha256 is not None and sha256_of(split) != sha256:
         raise DataError(f"{source}: the data are not those that the run was trained on; a copy counts as other data")
     if num_validation := len(split.validation.input):
-        place = getattr(data, "validation_file", None)
-        part = f"validation part of {source}" if place is None else str(place)
+        part = _validation_file(data) or f"validation part of {source}"
         return f"{part}, {counted(num_validation, 'example')}", split.validation
     examples = counted(len(split.train.input), "example")
     if is_own:
         return f"training part of {source}, {examples}: no validation part was held out", split.train
     return f"all of {source}, {examples}", split.train
+
+
+def _validation_file(data: Dataset) -> Path | None:
+    return data.validation_file if isinstance(data, Arrays) else None
 
 
 def _source(data: Dataset) -> str:

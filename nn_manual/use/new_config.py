@@ -11,14 +11,15 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.data.arrays_dataset import Task
-from nn_manual.data.npz_files import CORRUPT_ARCHIVE
-from nn_manual.data.reading import check_name, reading
+from nn_manual.data.npz_files import names_in, read_npz
+from nn_manual.data.reading import check_name
+from nn_manual.data.tables import Kind, Part
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.messages import counted, one_line, quoted
 from nn_manual.run_directory.files import write_atomically
 from nn_manual.use.new_text import of_text
 from nn_manual.use.proposal import Line, commented, of_examples
-from nn_manual.use.table_columns import MOST_NAMES, Column, columns_of, has_gaps
+from nn_manual.use.table_columns import MOST_COUNTED, MOST_NAMES, Column, columns_of
 
 #: The endings of tables, of arrays and of texts.
 TABLES, ARRAYS, TEXTS = (".csv", ".csv.gz"), (".npz",), (".txt",)
@@ -69,7 +70,7 @@ def new_config(file: Path, targets: Sequence[str], output: Path | None = None, t
 
 def _of_table(file: Path, shown: str, targets: Sequence[str], task: Task | None) -> Iterator[Line]:
     """For a CSV."""
-    columns = columns_of(file, needed=targets)
+    columns, num_left_out = columns_of(file, needed=targets)
     of_target = [column for column in columns if column.name in targets]
     _check_numbers(file, [*of_target, *(column for column in columns if column.name not in targets)], task)
     chosen = [column for column in columns if column.name not in targets and not _why_left_out(column)]
@@ -90,9 +91,10 @@ def _of_table(file: Path, shown: str, targets: Sequence[str], task: Task | None)
     if named:
         data["categories"] = named, "cells are names, and each name is a number"
     data["standardize"] = True, "columns of different sizes would train badly"
-    if num_empty or has_gaps(file, targets):
-        cells = counted(num_empty, "empty cell")
-        data["missing"] = "mean", f"{cells}: their column's mean; rows without a target are left out"
+    if num_empty:
+        data["missing"] = "mean", f"what {counted(num_empty, 'empty cell')} become: the mean of the column"
+    elif num_left_out:
+        data["missing"] = "mean", f"{counted(num_left_out, 'row')} without a target are left out"
     classes = of_target[0].names if is_classification else None
     can_hold_out = num_rows >= FEW_ROWS and (classes is None or max(classes.values()) >= FEW_OF_A_CLASS)
     if classes is not None and can_hold_out:
@@ -122,7 +124,7 @@ def _why_left_out(column: Column) -> str:
     if column.counts_rows:
         return "a number for each row"
     if not column.is_number and not column.has_few_names:
-        return f"{len(column.names):,} different names"
+        return f"{len(column.names):,} different names{' or more' * (len(column.names) == MOST_COUNTED)}"
     return ""
 
 
@@ -175,10 +177,10 @@ def _of_arrays(file: Path, shown: str, targets: Sequence[str], task: Task | None
     values = np.unique(target)
     if len(values) < 2:
         raise DataError(f"{file}: array {targets[0]!r} is always the same: there is nothing to predict")
-    is_counted = target.ndim == 1 and np.array_equal(values, np.arange(len(values)))
+    is_counted = target.shape[1] == 1 and np.array_equal(values, np.arange(len(values)))
     is_classification = (is_counted and len(values) <= MOST_NAMES) if task is None else task == "classification"
     if is_classification and not is_counted:
-        raise DataError(f"{file}: the classes in {targets[0]!r} must be 0, 1, 2, ... without gaps, (examples,)")
+        raise DataError(f"{file}: the classes in {targets[0]!r} must be 0, 1, 2, ... without gaps")
     can_hold_out = len(target) >= FEW_ROWS
     data: dict[str, tuple[Any, str]] = {
         "file": (shown, counted(len(target), "example")),
@@ -188,32 +190,21 @@ def _of_arrays(file: Path, shown: str, targets: Sequence[str], task: Task | None
         "standardize": (True, "numbers of different sizes would train badly"),
         "validation_fraction": (0.2 if can_hold_out else 0.0, "held out, to see how good the model is"),
     }
-    num_outputs = len(values) if is_classification else int(np.prod(target.shape[1:]))
+    num_outputs = len(values) if is_classification else target.shape[1]
     yield from of_examples(
         data, input.shape[1:], num_outputs, is_classification=is_classification, holds_out=can_hold_out
     )
 
 
 def _two_arrays(file: Path, target_name: str) -> tuple[str, Array, Array]:
-    """The other array's name, it and the target. Raises DataError for arrays that no model takes."""
-    with reading(file, *CORRUPT_ARCHIVE):
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DataError(f"{file}: is not an .npz archive")
-    with reading(file, *CORRUPT_ARCHIVE), archive:
-        check_name(file, "array", target_name, archive.files)
-        others = [name for name in archive.files if name != target_name]
-        if len(others) != 1:
-            raise DataError(f"{file}: has {counted(len(others), 'array')} beside the target, and one is needed")
-        input, target = archive[others[0]], archive[target_name]
-    for name, array in ((others[0], input), (target_name, target)):
-        if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
-            raise DataError(f"{file}: array {name!r} must have finite numbers, and has dtype {array.dtype}")
-    if input.ndim < 2 or not input.size:
-        raise DataError(f"{file}: array {others[0]!r} has shape {input.shape}, not (examples, features)")
-    if target.ndim not in (1, 2):
-        shapes = "(examples,) or (examples, outputs)"
-        raise DataError(f"{file}: array {target_name!r} has shape {target.shape}, not {shapes}")
-    if len(target) != len(input):
-        raise DataError(f"{file}: {others[0]!r} has {len(input)} examples, {target_name!r} has {len(target)}")
-    return others[0], input, target
+    """The other array's name, it and the target, (examples, ...). Raises DataError for arrays that no model takes."""
+    names = names_in(file)
+    check_name(file, "array", target_name, names)
+    others = [name for name in names if name != target_name]
+    if len(others) != 1:
+        raise DataError(f"{file}: has {counted(len(others), 'array')} beside the target, and one is needed")
+    parts = (Part([name], Kind.NUMBERS, np.dtype(np.float64)) for name in (*others, target_name))
+    input, target, _ = read_npz(file, *parts)
+    if target.array.ndim > 2:
+        raise DataError(f"{file}: array {target_name!r} has shape {target.array.shape}, not (examples, outputs)")
+    return others[0], input.array, target.array

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import numpy as np
 
 from nn_manual.config.model_text import dump_model, parse_model
-from nn_manual.errors import ConfigError, DataError
+from nn_manual.errors import DataError
 from nn_manual.model import Sequential
-from nn_manual.run_directory.files import read_file, write_atomically
-from nn_manual.run_directory.weights import parse_weights
+from nn_manual.run_directory.files import write_atomically
+from nn_manual.run_directory.weights import read_weights
 
 #: The key of the file's metadata that holds the layers.
 KEY = "nn_manual"
@@ -41,17 +40,16 @@ def load_model(path: str | os.PathLike[str], layer_folder: str | os.PathLike[str
     Raises DataError for a file that can't be read, is no such file, or has weights that don't fit; ConfigError where a
     layer of your own isn't found.
     """
+    import safetensors
+
     file = Path(path)
-    data = read_file(file)
-    weights = parse_weights(file, data)
-    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    text = header.get("__metadata__", {}).get(KEY)
+    weights = read_weights(file)
+    with safetensors.safe_open(file, framework="numpy") as opened:
+        text = (opened.metadata() or {}).get(KEY)
     if text is None:
         raise DataError(f"{file}: has weights and no layers: it wasn't written by save_model")
     try:
         model = parse_model(text, str(file), Path(layer_folder))
-    except ConfigError:
-        raise
     except ValueError as error:  # shared parameters that don't fit the layers
         raise DataError(f"{file}: {error}") from error
     try:

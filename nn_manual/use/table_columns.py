@@ -7,16 +7,15 @@ import re
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nn_manual.data.categories import name_in
 from nn_manual.data.cells import BLANK, add_numbers, looks_like_a_number
-from nn_manual.data.csv_records import opened, records_of
+from nn_manual.data.csv_records import opened, rows_of
 from nn_manual.data.reading import check_name, reading
 from nn_manual.errors import DataError
-from nn_manual.messages import counted, quoted
 
 #: An input column of more different names than this is text, for which a model has no number; a target of more has no
 #: classes that could be learned.
@@ -46,7 +45,7 @@ class Column:
     def add(self, line: int, cell: str) -> None:
         """Take a cell in."""
         self.num_rows += 1
-        if not cell.strip():
+        if not cell.strip(BLANK):
             self.num_empty += 1
             return
         text = name_in(cell)
@@ -90,7 +89,8 @@ class Column:
     @property
     def counts_rows(self) -> bool:
         """Whether it is a number for each row: different integers, without a gap, or under a name such as id."""
-        if not (self.is_number and self.are_integers and len(self.names) == self.num_rows):
+        are_different = len(self.names) == min(self.num_rows, MOST_COUNTED)
+        if not (self.is_number and self.are_integers and are_different):
             return False
         name = self.name.lower()
         is_id = name in IDS or name.endswith(("_id", " id", "-id"))
@@ -102,45 +102,21 @@ class Column:
         return self.names.keys() == {str(number) for number in range(len(self.names))}
 
 
-def columns_of(file: Path, *, needed: Sequence[str]) -> list[Column]:
-    """The columns of a CSV, which has the `needed` ones. Rows in which one of these is empty don't count. Raises
-    DataError.
+def columns_of(file: Path, *, needed: Sequence[str]) -> tuple[list[Column], int]:
+    """The columns of a CSV, which has the `needed` ones, and in how many rows one of these is empty: such rows don't
+    count. Raises DataError.
     """
-    columns: list[Column] = []
-    for line, header, cells in _rows(file, needed):
-        columns = columns or [Column(name) for name in header]
-        if all(cells[header.index(name)].strip(BLANK) for name in needed):
-            for column, cell in zip(columns, cells, strict=True):
-                column.add(line, cell)
-    if not columns or not columns[0].num_rows:
-        raise DataError(f"{file}: has a header and no rows" + " with a target" * bool(columns))
-    return columns
-
-
-def has_gaps(file: Path, names: Sequence[str]) -> bool:
-    """Whether one of these columns has an empty cell."""
-    return any(not cells[header.index(name)].strip(BLANK) for _, header, cells in _rows(file, names) for name in names)
-
-
-def _rows(file: Path, needed: Sequence[str]) -> Iterator[tuple[int, list[str], list[str]]]:
-    """Line, header and cells of each row."""
     with reading(file, EOFError, zlib.error), opened(file) as stream:
-        records = records_of(str(file), stream)
-        line, header = next(records, (1, []))
-        header = [name.strip() for name in header]
-        _check_header(f"{file}:{line}", header, needed)
-        for line, cells in records:
-            if len(cells) != len(header):
-                named = counted(len(header), "column")
-                raise DataError(f"{file}:{line}: the header names {named}, this row has {len(cells)}")
-            yield line, header, cells
-
-
-def _check_header(place: str, names: list[str], needed: Sequence[str]) -> None:
-    if not names:
-        raise DataError(f"{place}: is empty; the first line of a CSV file names the columns")
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(f"{place}: column {quoted(name)} occurs {names.count(name)} times")
-    for name in needed:
-        check_name(place, "column", name, names)
+        line, header, rows = rows_of(str(file), stream)
+        for name in needed:
+            check_name(f"{file}:{line}", "column", name, header)
+        columns, places, num_left_out = [Column(name) for name in header], [*map(header.index, needed)], 0
+        for line, cells in rows:
+            if all(cells[place].strip(BLANK) for place in places):
+                for column, cell in zip(columns, cells, strict=True):
+                    column.add(line, cell)
+            else:
+                num_left_out += 1
+    if not columns[0].num_rows:
+        raise DataError(f"{file}: has a header and no rows" + " with a target" * bool(num_left_out))
+    return columns, num_left_out

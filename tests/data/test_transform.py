@@ -79,9 +79,12 @@ def test_from_json_is_the_way_back() -> None:
     for transform in (
         Transform(Standardization.of(array), single, Names(("a", "b"), None, ("x", "y"))),
         Transform(None, None, Names(None, ("t",), None)),
+        Transform(categories=(("a", ("x", "y")),), filled=np.array([0.5, 1 / 3]), has_named_classes=True),
         Transform(),
     ):
         read = Transform.from_json(json.loads(json.dumps(transform.as_json())))
+        assert read.as_json() == transform.as_json()
+        assert (read.categories, read.has_named_classes) == (transform.categories, transform.has_named_classes)
         assert read.names == transform.names
         for part, written in zip(read[:2], transform[:2], strict=True):
             assert (part is None) == (written is None)
@@ -100,6 +103,11 @@ def test_from_json_is_the_way_back() -> None:
         ({"names": {"input": [], "target": None, "classes": None}}, f'"names.input" {NO_STRINGS}'),
         ({"names": {"input": None, "target": [1], "classes": None}}, f'"names.target" {NO_STRINGS}'),
         ({"names": {"input": None, "target": None, "classes": ["a", "a"]}}, '"names.classes" has a name twice'),
+        ({"categories": []}, '"categories" must be an object'),
+        ({"categories": {"a": None}}, '"categories.a" must be a list of strings'),
+        ({"categories": {"a": [1]}}, f'"categories.a" {NO_STRINGS}'),
+        ({"has_named_classes": "yes"}, '"has_named_classes" must be true or false'),
+        ({"filled": ["a"]}, '"filled" must be a finite number, or lists of them of one length'),
         ({"input": 3}, '"input" must be an object or null'),
         ({"input": {"mean": [1]}}, '"input.std" is missing'),
         ({"target": {"mean": [1], "std": [1, 1]}}, '"target.mean" has shape (1,), "target.std" (2,)'),

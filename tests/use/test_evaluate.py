@@ -129,6 +129,18 @@ class TestOtherData:
             evaluated(directory, "data=Iris")
 
 
+def test_another_validation_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.csv").write_text(TRAIN)
+    Path("held_out.csv").write_text("a,b,y\n3,10,1\n")
+    Path("other.csv").write_text("a,b,y\n3,10,1\n5,6,0\n")
+    text = CONFIG.replace("file: train.csv", "file: train.csv, validation_file: held_out.csv")
+    directory = write_trained(tmp_path, text)
+    assert evaluated(directory).examples == f"{tmp_path}/held_out.csv, 1 example"
+    assert evaluated(directory, "data.Arrays.validation_file=other.csv").examples == f"{tmp_path}/other.csv, 2 examples"
+    assert evaluated(directory, "data.Arrays.file=other.csv").examples == f"all of {tmp_path}/other.csv, 2 examples"
+
+
 def test_data_that_ignore_the_transform_of_training(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load = Arrays.load
 

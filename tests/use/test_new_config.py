@@ -13,6 +13,8 @@ from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Arrays, Text
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.run.loading import load
+from nn_manual.use import new_config as new_config_module
+from nn_manual.use import table_columns
 from nn_manual.use.new_config import new_config
 
 FLOWERS = "length,width,species\n" + "".join(f"{row},{row % 5}.5,{'abc'[row % 3]}\n" for row in range(1, 31))
@@ -146,6 +148,15 @@ def test_ids_are_left_out(written: Callable[..., RunConfig], name: str) -> None:
     assert arrays_of(written(f"{name},x,y\n{rows}", "y")).input == ["x"]
 
 
+def test_many_rows_are_counted_as_few(written: Callable[..., RunConfig], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Different cells aren't counted for ever: an id stays one, and a text is a text of so many names or more."""
+    monkeypatch.setattr(table_columns, "MOST_COUNTED", 150)
+    monkeypatch.setattr(new_config_module, "MOST_COUNTED", 150)
+    assert arrays_of(written(PEOPLE, "income")).input == ["city", "age"]
+    words = "without 'id' (a number for each row), 'name' (150 different names or more)"
+    assert words in Path("out/new.yaml").read_text()
+
+
 def test_few_rows(written: Callable[..., RunConfig]) -> None:
     """Nothing is held out, and so nothing stops early."""
     for rows in ("1,0\n2,1\n3,0\n", "".join(f"{row},{row % 5}\n" for row in range(10))):
@@ -204,7 +215,7 @@ def test_names_that_no_config_can_hold(written: Callable[..., RunConfig], name: 
 @pytest.mark.parametrize(
     ("text", "targets", "message"),
     [
-        ("", ["y"], r"^table\.csv:1: is empty; the first line of a CSV file names the columns$"),
+        ("", ["y"], r"^table\.csv: is empty; the first line of a CSV file names the columns$"),
         ("x,y\n", ["y"], r"^table\.csv: has a header and no rows$"),
         ("x,y\n1,0\n1,1\n", ["z"], r"^table\.csv:1: has no column 'z'; it has 'x', 'y'$"),
         ("x,x\n1,0\n", ["x"], r"^table\.csv:1: column 'x' occurs 2 times$"),
@@ -262,6 +273,7 @@ def test_wrong_usage(
         (np.random.default_rng(0).random((40, 3, 5)), np.arange(40) % 2, "classification"),
         (np.random.default_rng(0).random((40, 3)), np.random.default_rng(1).random((40, 2)), "regression"),
         (np.random.default_rng(0).random((40, 1)), np.arange(40) * 2, "regression"),
+        (np.random.default_rng(0).random((40, 1)), np.arange(40).reshape(40, 1) % 3, "classification"),
     ],
 )
 def test_arrays(
@@ -282,13 +294,14 @@ def test_arrays_that_do_not_go_together(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(DataError, match=r"^data\.npz: has 2 arrays beside the target, and one is needed$"):
         new_config(Path("data.npz"), ["y"])
     np.savez("data.npz", x=np.zeros((4, 2)), y=np.arange(3))
-    with pytest.raises(DataError, match=r"^data\.npz: 'x' has 4 examples, 'y' has 3$"):
+    with pytest.raises(DataError, match=r"^data\.npz: array 'x' has 4 examples, but 'y' has shape \(3,\)$"):
         new_config(Path("data.npz"), ["y"])
     for arrays, words in (
-        ({"x": np.array([["a"], ["b"]]), "y": np.arange(2)}, "array 'x' must have finite numbers, and has dtype <U1"),
-        ({"x": np.array([[np.nan], [1]]), "y": np.arange(2)}, "array 'x' must have finite numbers"),
+        ({"x": np.array([["a"], ["b"]]), "y": np.arange(2)}, "array 'x' has dtype <U1, not real numbers"),
+        ({"x": np.array([[np.nan], [1]]), "y": np.arange(2)}, r"array 'x'\[0, 0\] holds nan, not a finite number"),
         ({"x": np.ones((2, 1)), "y": np.ones(2)}, "array 'y' is always the same"),
-        ({"x": np.ones((2, 1)), "y": np.array(3)}, r"array 'y' has shape \(\), not \(examples,\) or"),
+        ({"x": np.ones((2, 1)), "y": np.array(3)}, r"array 'x' has 2 examples, but 'y' has shape \(\)"),
+        ({"x": np.ones((2, 1)), "y": np.ones((2, 3, 4))}, r"array 'y' has shape \(2, 3, 4\), not \(examples, out"),
         ({"x": np.ones(2), "y": np.arange(2)}, r"array 'x' has shape \(2,\), not \(examples, features\)"),
     ):
         np.savez("data.npz", **arrays)
