@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name publ
     from nn_manual.errors import DataError as DataError
     from nn_manual.errors import GradientMismatch as GradientMismatch
     from nn_manual.errors import NotFiniteError as NotFiniteError
+    from nn_manual.estimators.classifier import ManualClassifier as ManualClassifier
+    from nn_manual.estimators.regressor import ManualRegressor as ManualRegressor
     from nn_manual.functions.autograd import as_autograd_function as as_autograd_function
     from nn_manual.functions.check_function import check_function as check_function
     from nn_manual.layers import *  # noqa: F403 - what a room of components exports is public, without a list here
@@ -68,6 +70,8 @@ _HOMES = {
     "DataError": "errors",
     "GradientMismatch": "errors",
     "NotFiniteError": "errors",
+    "ManualClassifier": "estimators.classifier",
+    "ManualRegressor": "estimators.regressor",
     "Sequential": "model",
     "Slicing": "step.slices.cut",
     "TrainedRun": "use.load_run",

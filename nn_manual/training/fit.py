@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from nn_manual.arrays import Array
 from nn_manual.data import Examples, num_batches
+from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.training.early_stop import EarlyStop
 from nn_manual.training.epoch_record import Measured, epoch_record
@@ -18,6 +20,7 @@ from nn_manual.training.steps import Step
 class Fitted(Measured, Protocol):
     """What is needed of a Trainer."""
 
+    model: Sequential
     optimizer: Optimizer
 
     def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Step]:
@@ -37,7 +40,7 @@ def fit(
 ) -> list[dict[str, Any]]:
     """What Trainer.fit returns."""
     checked, start, records = CheckedSteps(), time.perf_counter(), list[dict[str, Any]]()
-    best = math.inf
+    best, best_epoch, weights = math.inf, 0, dict[str, Array]()
 
     def steps(epoch: int, losses: list[tuple[float, float]]) -> Iterator[Step]:
         for step in trainer.epoch(train, batch_size, seed=seed, epoch=epoch):
@@ -57,9 +60,15 @@ def fit(
             records.append(record)
             loss = record.get("validation_loss", math.inf)
             bar.say_epoch(record, is_best=loss < best)
-            best = min(best, loss)
+            if loss < best:
+                best, best_epoch = loss, epoch + 1
+                if early_stop.patience is not None:
+                    weights = {name: array.copy() for name, array in trainer.model.state_dict().items()}
             early_stop.after(loss)
             if early_stop.has_stopped:
                 bar.say(early_stop.words(epoch + 1))
                 break
+        if weights:
+            trainer.model.load_state_dict(weights)
+            bar.say(f"the model has the weights of epoch {best_epoch}, the best one")
     return records

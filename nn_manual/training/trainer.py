@@ -237,12 +237,13 @@ class Trainer:
     ) -> list[dict[str, Any]]:
         """Train for so many epochs. After each, evaluate on `validation`, if it is given, and print a line, unless
         `verbose` is false. With a `patience`, stop after so many epochs in which the validation loss fell by no more
-        than `min_delta`. `seed` gives the order of the examples in each epoch.
+        than `min_delta`, and go back to the weights of the best epoch. `seed` gives the order of the examples in each
+        epoch.
 
         Returns a dict for each epoch, as a line of metrics.jsonl has it: epoch, step, train_loss, validation_loss and
         validation_accuracy where there are any, lr, seconds. Raises what `epoch` and `evaluate` do, and ValueError for
-        no epochs, no examples, and a patience without validation. At the end the model has the weights of the last
-        epoch, whichever was the best.
+        no epochs, no examples, and a patience without validation. Without a patience, the model has the weights of the
+        last epoch, whichever was the best.
         """
         check_whole_numbers(epochs=epochs, batch_size=batch_size)
         if patience is not None:

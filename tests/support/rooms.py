@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "compile": TRAINED | {"data", "trace", "check.step"},
     "run_directory": ARRAYS,
     "training": TRAINING | {"run_directory"},
+    "estimators": TRAINED | {"training"},
     "config": TRAINED | {"data", "registry", "step", "compile"},
     "plotting": ARRAYS | {"run_directory"},
     "run": RUNNING,

@@ -71,7 +71,23 @@ def test_it_stops_early_and_lowers_the_lr(capsys: pytest.CaptureFixture[str]) ->
     history = own.fit(data(0), data(1), epochs=50, batch_size=40, patience=3, min_delta=0.01)
     assert len(history) == 4
     assert history[-1]["lr"] < 1e-5
-    assert capsys.readouterr().out.splitlines()[-1] == "stopped early: no better than epoch 1 for 3 epochs"
+    assert capsys.readouterr().out.splitlines()[-2] == "stopped early: no better than epoch 1 for 3 epochs"
+
+
+def test_with_a_patience_it_goes_back_to_the_best_weights(capsys: pytest.CaptureFixture[str]) -> None:
+    """The lr is so large that the validation loss rises; without a patience, the last weights stay."""
+    losses = {}
+    for patience in (None, 2):
+        model = Sequential(Linear(3, 2), seed=0)
+        own = Trainer(model, CrossEntropyLoss(), SGD(model, lr=30.0))
+        history = own.fit(data(0), data(1), epochs=6, batch_size=8, patience=patience)
+        losses[patience] = [record["validation_loss"] for record in history]
+        loss = own.evaluate(data(1)).loss
+        assert loss == (losses[None][-1] if patience is None else min(losses[2]))
+    assert min(losses[2]) < losses[2][-1]
+    epoch = losses[2].index(min(losses[2])) + 1
+    end = f"the model has the weights of epoch {epoch}, the best one"
+    assert capsys.readouterr().out.splitlines()[-1] == end
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+"""What a classifier and a regressor have in common: their settings, and the training of a net."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nn_manual.arrays import Array
+from nn_manual.layers import Layer, Linear, ReLU
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import Adam, Optimizer
+from nn_manual.training.evaluation_slices import slice_size
+from nn_manual.training.trainer import Trainer
+
+
+class Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """The base of ManualClassifier, whose docstring has the settings, and of ManualRegressor."""
+
+    #: The loss that is lowered; its class, since a setting of scikit-learn's estimators is an argument of __init__.
+    _loss: ClassVar[type[Loss]]
+
+    def __init__(
+        self,
+        hidden_layer_sizes: int | Sequence[int] = (100,),
+        activation: Callable[[], Layer] = ReLU,
+        *,
+        layers: Callable[[int, int], Sequence[Layer]] | None = None,
+        optimizer: Callable[..., Optimizer] = Adam,
+        lr: float = 0.001,
+        batch_size: int = 200,
+        epochs: int = 200,
+        patience: int | None = None,
+        validation_fraction: float = 0.1,
+        check_every: int = 1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.layers = layers
+        self.optimizer = optimizer
+        self.lr = lr
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.check_every = check_every
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _train(self, input: Array, target: Array, num_outputs: int, stratify: Array | None) -> None:
+        """Make `model_`, train it, and keep the figures of its epochs in `history_`."""
+        random = check_random_state(self.random_state)
+        seed, validation = int(random.randint(2**31 - 1)), None
+        if self.patience is not None:
+            input, held_out, target, held_out_target = train_test_split(
+                input, target, test_size=self.validation_fraction, random_state=random, stratify=stratify
+            )
+            validation = held_out, held_out_target
+        self.model_ = Sequential(*self._layers(input.shape[1], num_outputs), seed=seed, dtype=input.dtype)
+        optimizer = self.optimizer(self.model_, lr=self.lr)
+        trainer = Trainer(self.model_, self._loss(), optimizer, check_every=self.check_every)
+        self.history_ = trainer.fit(
+            (input, target),
+            validation,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            seed=seed,
+            patience=self.patience,
+            verbose=self.verbose,
+        )
+
+    def _layers(self, num_inputs: int, num_outputs: int) -> Sequence[Layer]:
+        if self.layers is not None:
+            return self.layers(num_inputs, num_outputs)
+        layers, width = list[Layer](), num_inputs
+        for size in np.atleast_1d(self.hidden_layer_sizes).tolist():
+            layers += [Linear(width, size), self.activation()]
+            width = size
+        return [*layers, Linear(width, num_outputs)]
+
+    def _outputs(self, X: Any) -> Array:  # noqa: N803 - scikit-learn's name
+        """What the net puts out, (examples, outputs)."""
+        check_is_fitted(self)
+        dtype = self.model_.dtype
+        input = np.ascontiguousarray(validate_data(self, X, dtype=[dtype], reset=False))
+        size = slice_size(self.model_, input.shape[1:])
+        return np.concatenate([self.model_(input[start : start + size]) for start in range(0, len(input), size)])
