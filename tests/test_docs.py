@@ -44,11 +44,21 @@ def test_python_works_as_it_stands(
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks[0].splitlines()) <= 40
-    exec(compile("\n".join(blocks), "docs/python.md", "exec"), {})
+    exec(compile("\n".join(blocks[:-1]), "docs/python.md", "exec"), {})
     *_, best, accuracy, _, last = capsys.readouterr().out.splitlines()
     assert float(best) < 0.5
     assert float(accuracy) > 0.8
     assert last.startswith("('cloud 0', 'cloud 1', 'cloud 2') 0.")
+
+
+@pytest.mark.slow
+def test_python_with_scikit_learn_works_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    """It alone runs the page's search."""
+    *_, block = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(block, "docs/python.md", "exec"), {})
+    scores, best = capsys.readouterr().out.splitlines()
+    assert all(float(score) > 0.8 for score in scores.strip("[]").split())
+    assert best.startswith("{'manualclassifier__activation': <class 'nn_manual.layers.activations.Tanh'>, ")
 
 
 @pytest.mark.slow

@@ -71,12 +71,13 @@ def test_a_regressor_takes_one_target_or_several() -> None:
 def test_in_pipelines_and_searches() -> None:
     """It alone runs them on real data."""
     wine = load_wine(return_X_y=True)
-    classifier = make_pipeline(StandardScaler(), ManualClassifier((16,), lr=0.01, epochs=20, batch_size=16, random_state=0))
+    settings: dict[str, Any] = {"lr": 0.01, "epochs": 20, "batch_size": 16, "random_state": 0}
+    classifier = make_pipeline(StandardScaler(), ManualClassifier((16,), **settings))
     assert cross_val_score(classifier, *wine, cv=3).mean() > 0.93
-    grid = {"manualclassifier__hidden_layer_sizes": [(1,), (16,)], "manualclassifier__activation": [ReLU, Tanh]}
+    grid = {"manualclassifier__hidden_layer_sizes": [(1,), (16,)]}
     search = GridSearchCV(classifier, grid, cv=3).fit(*wine)
     assert search.best_params_["manualclassifier__hidden_layer_sizes"] == (16,)
-    net = make_pipeline(StandardScaler(), ManualRegressor((16,), lr=0.01, epochs=20, batch_size=16, random_state=0))
+    net = make_pipeline(StandardScaler(), ManualRegressor((16,), **settings))
     regressor = TransformedTargetRegressor(net, transformer=StandardScaler())
     assert cross_val_score(regressor, *load_diabetes(return_X_y=True), cv=3).mean() > 0.4
 
