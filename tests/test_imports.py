@@ -19,7 +19,7 @@ PACKAGE = Path(nn_manual.__file__).parent
 #: The rooms that may import each heavy library.
 HEAVY = {
     "torch": {room for room in MAY_IMPORT if room.startswith("check.")} | {"functions", "step"},
-    "sklearn": {"data", "estimators"},
+    "sklearn": {"data", "estimators", "use"},
     "numba": {"compile"},
     "llvmlite": {"compile"},
     "matplotlib": {"plotting"},

@@ -137,21 +137,26 @@ def plot(options: argparse.Namespace) -> int:
 def evaluate(options: argparse.Namespace) -> int:
     """Say how good a run's model is. Returns the exit status."""
     from nn_manual.config import reported
-    from nn_manual.plotting import check_ending, plot_confusion
+    from nn_manual.plotting import check_ending, plot_confusion, plot_predictions
     from nn_manual.use.evaluate import evaluate as evaluate_run
     from nn_manual.use.load_run import read_trained
 
-    output = options.output or options.run / "confusion.png"
-    check_ending(output)
+    if options.output is not None:
+        check_ending(options.output)
     run = read_trained(options.run, options.checkpoint)
     with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
         evaluated = evaluate_run(run, options.run, options.overrides)
     print(evaluated)
-    if evaluated.confusion is not None:
+    if evaluated.targets is not None:
+        output = options.output or options.run / "predictions.png"
+        figure = plot_predictions(*evaluated.targets, output, evaluated.title)
+        print(one_line(f"predictions against targets {figure}"))
+    elif evaluated.confusion is not None:
+        output = options.output or options.run / "confusion.png"
         figure = plot_confusion(evaluated.confusion, evaluated.classes, output, evaluated.title)
         print(one_line(f"confusion matrix {figure}"))
     elif options.output is not None:
-        raise ConfigError(f"--output {output}: a regression has no confusion matrix")
+        raise ConfigError(f"--output {options.output}: there is nothing to draw: no classes, no targets")
     return 0
 
 

@@ -142,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     plot.add_argument("--log-y", action="store_true", help="draw the losses on a logarithmic axis")
     plot.set_defaults(command=commands.plot)
-    evaluate = names.add_parser("evaluate", help="loss, accuracy and confusion matrix of a trained model")
+    evaluate = names.add_parser("evaluate", help="how good a trained model is: loss, scores, and a figure")
     _add_run(evaluate)
     _add_overrides(evaluate, "other data or loss, as in data.Arrays.file=other.csv")
     evaluate.add_argument(
@@ -150,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         type=Path,
         metavar="FILE",
-        help="the confusion matrix: PNG, SVG or PDF (default: RUN/confusion.png)",
+        help="the figure: PNG, SVG or PDF (default: RUN/confusion.png, of a regression RUN/predictions.png)",
     )
     evaluate.set_defaults(command=commands.evaluate)
     predict = names.add_parser("predict", help="a trained model's predictions for the examples in a file")

@@ -16,7 +16,7 @@ from nn_manual.layers import Layer, Linear, ReLU
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Adam, Optimizer
-from nn_manual.training.evaluation_slices import slice_size
+from nn_manual.training.evaluation_slices import outputs_of
 from nn_manual.training.trainer import Trainer
 
 
@@ -91,5 +91,4 @@ class Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         check_is_fitted(self)
         dtype = self.model_.dtype
         input = np.ascontiguousarray(validate_data(self, X, dtype=[dtype], reset=False))
-        size = slice_size(self.model_, input.shape[1:])
-        return np.concatenate([self.model_(input[start : start + size]) for start in range(0, len(input), size)])
+        return outputs_of(self.model_, input)

@@ -2,6 +2,7 @@
 
 from nn_manual.plotting.confusion import plot_confusion
 from nn_manual.plotting.figure import draw_runs, plot_runs
+from nn_manual.plotting.predictions import plot_predictions
 from nn_manual.plotting.saving import check_ending
 
-__all__ = ["check_ending", "draw_runs", "plot_confusion", "plot_runs"]
+__all__ = ["check_ending", "draw_runs", "plot_confusion", "plot_predictions", "plot_runs"]

@@ -1,8 +1,10 @@
-"""How many examples an evaluation takes at a time."""
+"""What a model puts out for many examples, and how many it takes at a time."""
 
 from __future__ import annotations
 
-from nn_manual.arrays import Shape, size_of
+import numpy as np
+
+from nn_manual.arrays import Array, Padded, Shape, size_of
 from nn_manual.defaults import defines
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
@@ -18,6 +20,12 @@ def slice_size(model: Sequential, example_shape: Shape) -> int:
     # For two examples: for one alone, batch normalization says that a training step can't take it.
     num_elements = _num_activations(model, (2, *example_shape)) // 2
     return max(1, EVALUATION_BYTES // (model.dtype.itemsize * max(1, num_elements)))
+
+
+def outputs_of(model: Sequential, input: Array | Padded) -> Array:
+    """The model's output for all examples, in evaluation, computed slice by slice."""
+    size = slice_size(model, input.shape[1:])
+    return np.concatenate([model(input[start : start + size]) for start in range(0, len(input), size)])
 
 
 def _num_activations(layer: Layer, input_shape: Shape) -> int:

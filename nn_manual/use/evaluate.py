@@ -1,4 +1,4 @@
-"""How good a trained model is: its loss, its accuracy, and which class it takes for which."""
+"""How good a trained model is: its loss, the usual scores, and what there is to draw."""
 
 from __future__ import annotations
 
@@ -21,16 +21,30 @@ from nn_manual.run.loading import quiet
 from nn_manual.run.recorded_loss import recorded_loss
 from nn_manual.run_directory.metrics import BITS, CONFIG_FILE
 from nn_manual.run_directory.within import within
+from nn_manual.training.evaluation_slices import outputs_of
 from nn_manual.training.trainer import Trainer
 from nn_manual.use.load_run import Checkpoint, TrainedRun, recorded_sha256
+from nn_manual.use.scores import ClassScores, TargetScores, roc_auc
 
 #: The keys of a run's config that an evaluation may change.
 OVERRIDES = ("data", "loss", "seed")
 
 
+class Targets(NamedTuple):
+    """The predictions of a regression beside its targets, both (examples, targets) and in the units of the source, and
+    the targets' names.
+    """
+
+    prediction: Array
+    target: Array
+    names: tuple[str, ...]
+
+
 class EvaluatedRun(NamedTuple):
     """The result of a run's model on some examples. `bits` are the bits per character of a text. `confusion`, int64
-    (classes, classes), counts the targets by their class and by the predicted class; it is None for a regression.
+    (classes, classes), counts the targets by their class and by the predicted class, and `auc` is the area under the
+    ROC curve where there are two classes; both are None for a text and for a regression. This has `targets`, and
+    `is_standardized` says whether the loss is one of standardised targets.
     """
 
     examples: str
@@ -41,19 +55,31 @@ class EvaluatedRun(NamedTuple):
     bits: float | None
     confusion: Array | None
     classes: tuple[str, ...]
+    auc: float | None
+    targets: Targets | None
+    is_standardized: bool
 
     @property
     def title(self) -> str:
-        """The title of the figure of the confusion."""
-        return f"{counted(self.num_examples, 'example')}, accuracy {self.accuracy:.2%}"
+        """The title of the figure."""
+        examples = counted(self.num_examples, "example")
+        return examples if self.accuracy is None else f"{examples}, accuracy {self.accuracy:.2%}"
 
     def __str__(self) -> str:
-        results = [f"loss {self.loss:.4g}"]
+        results = [f"loss {self.loss:.4g}" + (" of standardised targets" if self.is_standardized else "")]
+        if self.bits is not None:
+            results += [f"bits a character {self.bits:.4g}", f"perplexity {2**self.bits:.4g}"]
         if self.accuracy is not None:
             results.append(f"accuracy {self.accuracy:.2%}")
-        if self.bits is not None:
-            results.append(f"bits a character {self.bits:.4g}")
-        return f"{one_line(self.examples)}\n{self.checkpoint} weights: {', '.join(results)}"
+        if self.auc is not None:
+            results.append(f"ROC AUC {self.auc:.4f}")
+        return "\n".join([one_line(self.examples), f"{self.checkpoint} weights: {', '.join(results)}", *self._table()])
+
+    def _table(self) -> list[str]:
+        """A line for each class or target; none for a text."""
+        if self.targets is not None:
+            return TargetScores.of(self.targets.prediction, self.targets.target).lines(self.targets.names)
+        return [] if self.confusion is None else ClassScores.of(self.confusion).lines(self.classes)
 
 
 @quiet
@@ -80,12 +106,44 @@ def evaluate(run: TrainedRun, directory: Path, overrides: Sequence[str] = ()) ->
     except NotFiniteError:
         raise NotFiniteError(f"{words}: the loss is not finite") from None
     bits = recorded_loss("validation_loss", evaluation.loss, examples.target, config).get(BITS["validation_loss"])
+    if config.data.predicts_characters:
+        confusion = None  # of a hundred characters, it says less than the loss
     classes = _class_names(run, confusion)
     if confusion is not None:
         confusion = confusion[: len(classes), : len(classes)]
     return EvaluatedRun(
-        words, len(examples.input), run.checkpoint, evaluation.loss, evaluation.accuracy, bits, confusion, classes
+        words,
+        len(examples.input),
+        run.checkpoint,
+        evaluation.loss,
+        evaluation.accuracy,
+        bits,
+        confusion,
+        classes,
+        _auc(run, config.loss, examples) if confusion is not None and num_classes == 2 else None,
+        _targets(run, examples) if num_classes is None else None,
+        run.transform.target is not None,
     )
+
+
+def _auc(run: TrainedRun, loss: Loss, examples: Examples) -> float | None:
+    """Of two classes: the second one's score is by how much its output is above the first one's."""
+    output = outputs_of(run.model, examples.input).astype(np.float64)
+    is_counted = loss.counted(examples.target).ravel()
+    return roc_auc((output[:, 1] - output[:, 0]).ravel()[is_counted], examples.target.ravel()[is_counted])
+
+
+def _targets(run: TrainedRun, examples: Examples) -> Targets | None:
+    """None where the targets aren't what the model puts out, such as probabilities."""
+    prediction, target = outputs_of(run.model, examples.input), examples.target
+    if run.is_classification or prediction.shape != target.shape:
+        return None
+    undo = run.transform.target.undo if run.transform.target is not None else np.float64
+    prediction, target = (undo(array).reshape(len(array), -1) for array in (prediction, target))
+    names = run.transform.names.target
+    if names is None or len(names) != target.shape[1]:
+        names = tuple(f"output_{number}" for number in range(target.shape[1]))
+    return Targets(prediction, target, names)
 
 
 def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[str, Examples]:

@@ -29,7 +29,7 @@ from nn_manual.run_directory.records import read_object
 from nn_manual.run_directory.schema import Summary
 from nn_manual.run_directory.weights import read_weights
 from nn_manual.run_directory.within import within
-from nn_manual.training.evaluation_slices import slice_size
+from nn_manual.training.evaluation_slices import outputs_of
 
 #: Which weights: the best ones on the validation part, or those of the last step.
 Checkpoint = Literal["best", "last"]
@@ -70,9 +70,7 @@ class TrainedRun:
         not finite.
         """
         input = self._as_input(array)
-        size = slice_size(self.model, input.shape[1:])
-        parts = [self.model(input[start : start + size]) for start in range(0, len(input), size)]
-        prediction = np.concatenate(parts).astype(np.float64)
+        prediction = outputs_of(self.model, input).astype(np.float64)
         if not np.isfinite(prediction).all():
             row = int(np.argwhere(~np.isfinite(prediction))[0, 0]) * len(input) // len(prediction)
             raise NotFiniteError(f"the model's prediction for example {row}, counted from 0, is not finite")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from text_runs import write_run
 from trained_runs import OF_REGRESSION, REGRESSION, SWAPPED, write_trained
 
 from nn_manual.cli import main
@@ -36,7 +37,12 @@ class TestEvaluate:
         assert main(["evaluate", "run", "--checkpoint", "last"]) == 0
         assert capsys.readouterr() == (
             f"training part of {trained}/train.csv, 4 examples: no validation part was held out\n"
-            "last weights: loss 0.5633, accuracy 75.00%\n"
+            "last weights: loss 0.5633, accuracy 75.00%, ROC AUC 0.7500\n"
+            "class         precision   recall       F1    examples\n"
+            "no                0.667    1.000    0.800           2\n"
+            "yes               1.000    0.500    0.667           2\n"
+            "mean              0.833    0.750    0.733           4\n"
+            "weighted mean     0.833    0.750    0.733           4\n"
             "confusion matrix run/confusion.png\n",
             "",
         )
@@ -48,7 +54,7 @@ class TestEvaluate:
         out = capsys.readouterr().out.splitlines()
         assert out[0] == f"all of {trained}/other.csv, 1 example"
         assert out[1].startswith("best weights: loss 0.3133, accuracy 100.00%")
-        assert out[2] == "confusion matrix o.svg"
+        assert out[-1] == "confusion matrix o.svg"
         assert "1 example, accuracy 100.00%" in Path("o.svg").read_text()
         assert not (trained / "run" / "confusion.png").exists()
 
@@ -56,9 +62,20 @@ class TestEvaluate:
         (tmp_path / "train.csv").write_text("a,b,u,v\n3,10,15,3\n")
         run = str(write_trained(tmp_path, REGRESSION, OF_REGRESSION))
         assert main(["evaluate", run]) == 0
-        assert capsys.readouterr().out.endswith("\nlast weights: loss 0.5\n")
-        assert main(["evaluate", run, "-o", "figure.png"]) == 2
-        assert capsys.readouterr().err == "nn-manual: --output figure.png: a regression has no confusion matrix\n"
+        assert capsys.readouterr().out.splitlines()[-1] == f"predictions against targets {run}/predictions.png"
+        assert Path(run, "predictions.png").read_bytes().startswith(b"\x89PNG")
+        assert main(["evaluate", run, "-o", str(tmp_path / "figure.svg")]) == 0
+        assert "1 example" in (tmp_path / "figure.svg").read_text()
+
+    def test_a_text_has_no_figure(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        run = str(write_run(tmp_path))
+        (tmp_path / "other.txt").write_text("abéabéabéb")
+        arguments = ["evaluate", run, f"data.Text.file={tmp_path}/other.txt"]
+        assert main(arguments) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 2
+        assert main([*arguments, "-o", "figure.png"]) == 2
+        message = "nn-manual: --output figure.png: there is nothing to draw: no classes, no targets\n"
+        assert capsys.readouterr().err == message
 
 
 def test_a_summary_measures_what_it_is_asked_to(

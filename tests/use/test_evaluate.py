@@ -52,7 +52,15 @@ def test_the_training_part_where_there_is_no_other(trained: Path) -> None:
     assert result.confusion is not None
     assert result.confusion.tolist() == [[2, 0], [1, 1]]
     assert (result.classes, result.bits, result.checkpoint) == (("no", "yes"), None, "last")
-    assert str(result).splitlines()[1] == "last weights: loss 0.5633, accuracy 75.00%"
+    assert result.auc == 0.75  # the scores are 1, -1, -1, -1, and those of the second class 1 and the last -1
+    assert str(result).splitlines()[1:] == [
+        "last weights: loss 0.5633, accuracy 75.00%, ROC AUC 0.7500",
+        "class         precision   recall       F1    examples",
+        "no                0.667    1.000    0.800           2",
+        "yes               1.000    0.500    0.667           2",
+        "mean              0.833    0.750    0.733           4",
+        "weighted mean     0.833    0.750    0.733           4",
+    ]
     assert result.title == "4 examples, accuracy 75.00%"
 
 
@@ -158,8 +166,17 @@ def test_a_regression(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("a,b,u,v\n3,10,15,3\n")
     result = evaluated(write_trained(tmp_path, REGRESSION, OF_REGRESSION))
     assert result.loss == pytest.approx(0.5)  # standardised: [1, 2] beside [1, 3]
-    assert (result.accuracy, result.confusion, result.classes) == (None, None, ())
-    assert str(result).endswith("\nlast weights: loss 0.5")
+    assert (result.accuracy, result.confusion, result.classes, result.auc) == (None, None, (), None)
+    assert result.targets is not None
+    assert result.targets.prediction.tolist() == [[15, 2]]  # v = 2 is not standardised, u is: 1 * 5 + 10
+    assert result.targets.target.tolist() == [[15, 3]]
+    assert str(result).splitlines()[1:] == [
+        "last weights: loss 0.5 of standardised targets",
+        "target        R2           MAE          RMSE",
+        "u            nan             0             0",
+        "v            nan             1             1",
+    ]
+    assert result.title == "1 example"
 
 
 def test_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +188,10 @@ def test_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.loss == pytest.approx(loss, rel=1e-6)
     assert result.bits == pytest.approx(loss / math.log(2), rel=1e-6)
     assert result.accuracy == 1
-    assert result.classes == ("a", "b", "é")
+    assert (result.classes, result.confusion, result.targets) == ((), None, None)
+    assert str(result).splitlines()[1:] == [
+        "last weights: loss 0.03598, bits a character 0.0519, perplexity 1.037, accuracy 100.00%"
+    ]
     Path("other.txt").write_text("abc abc abc")
     message = r"other.txt: the text has characters that training didn't have: 'c' at offset 2, "
     with pytest.raises(DataError, match=message):

@@ -23,7 +23,7 @@ from nn_manual.config import load_config
 from nn_manual.data import Transform
 from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.run.new_run import run
-from nn_manual.use import load_run as load_run_module
+from nn_manual.training import evaluation_slices
 from nn_manual.use.load_run import Checkpoint, read_trained
 
 #: Standardised to [[1, 2], [-1, 0]].
@@ -99,7 +99,7 @@ def test_several_predictions_of_each_example(tmp_path: Path) -> None:
 def test_slices_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load_run(write_trained(tmp_path))
     whole = loaded.predict(np.tile(EXAMPLES, (5, 1)))
-    monkeypatch.setattr(load_run_module, "slice_size", lambda *_: 3)
+    monkeypatch.setattr(evaluation_slices, "slice_size", lambda *_: 3)
     assert np.array_equal(loaded.predict(np.tile(EXAMPLES, (5, 1))), whole)
 
 
