@@ -90,13 +90,13 @@ def draw_heat_map(axes: Axes, run: RecordedRun) -> None:
         if count := np.count_nonzero(ledger.verdict == meaning):
             key.append((f"{words}: {count:,}", _square(colour)))
     left_out = f"the worst {len(rows)} of {len(ledger.tensors)} tensors" if len(rows) < len(ledger.tensors) else ""
-    finish(axes, "Gradient error by tensor", left_out, [run.gradients["step"]], key)
+    finish(axes, "Difference by tensor", left_out, [run.gradients["step"]], key)
     axes.grid(False)
     axes.set_xlim(right=max(axes.get_xlim()[1], edges[-1]))
     axes.set_xlabel("step" if stretch == 1 else f"step  (each column the worst of {stretch:,})")
     bar = axes.inset_axes((1.01, 0, 0.015, 1))
     axes.figure.colorbar(scale, cax=bar, ticks=TICKS, format="{x:.3g}%", extend="min").minorticks_off()
-    bar.set_ylabel("of the tolerance", fontsize="small")
+    bar.set_ylabel("of the bound", fontsize="small")
     bar.tick_params(labelsize="small")
 
 

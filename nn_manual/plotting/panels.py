@@ -38,7 +38,7 @@ TRAINING: Style = {"linestyle": "-", "linewidth": 1.5, "markersize": 3}
 VALIDATION: Style = {"linestyle": "--", "linewidth": 1.5, "markersize": 4, "markerfacecolor": "white"}
 
 #: The line of what is allowed, and what lies beyond.
-ABOVE = "above 100%: a wrong formula, or rounding that float64 excuses"
+ABOVE = "below: rounding, every gradient right; above: a wrong formula, or rounding that float64 excuses"
 TOLERANCE: Style = {"linestyle": "-", "linewidth": 1.2, "color": "0.3"}
 BEYOND: Style = {"linestyle": "", "marker": "D", "markersize": 5, "markerfacecolor": "white"}
 MISMATCH: Style = {"linestyle": "", "marker": "X", "markersize": 9, "color": WRONG}
@@ -113,8 +113,8 @@ def _values(run: RecordedRun, column: str) -> Array:
 
 
 def draw_gradient_errors(axes: Axes, runs: Sequence[RecordedRun], looks: Sequence[Look]) -> None:
-    """The worst error of each checked step, in percent of what the tolerance of that tensor allows, and a line at 100%.
-    Errors beyond are marked: those by rounding, which are excused, and the mismatch that ended a run.
+    """The largest difference of each checked step, in percent of that tensor's tolerance, and a line at 100%. Those
+    beyond are marked: those by rounding, which are excused, and the mismatch that ended a run.
     """
     checked = [(run, look) for run, look in zip(runs, looks, strict=True) if run.gradients["step"].size]
     curves = [(run.gradients["step"], percent_of_tolerance(run), look.colour) for run, look in checked]
@@ -122,7 +122,7 @@ def draw_gradient_errors(axes: Axes, runs: Sequence[RecordedRun], looks: Sequenc
     axes.set_yscale("log", nonpositive="mask")
     _set_percent_range(axes, curves)
     axes.axhline(100, label="tolerance", **TOLERANCE)
-    key: Key = [("100%: all that is allowed", TOLERANCE)]
+    key: Key = [("100%: the bound for rounding", TOLERANCE)]
     num_excused = 0
     for (run, look), (steps, percent, colour), wider in zip(checked, curves, widths(curves), strict=True):
         shown = steps_to_draw(percent, run.gradients["mismatch"] != "")
@@ -146,7 +146,8 @@ def draw_gradient_errors(axes: Axes, runs: Sequence[RecordedRun], looks: Sequenc
     key += mark(axes, curves, NOT_POSITIVE, "exactly 0")
     key += mark(axes, curves, TOO_LARGE, "NaN or huge")
     axes.text(0.01, 0.97, ABOVE, transform=axes.transAxes, fontsize="small", color="0.5", va="top", zorder=0)
-    finish(axes, "Worst gradient error by step", "of the tolerance", [run.gradients["step"] for run, _ in checked], key)
+    steps_of_runs = [run.gradients["step"] for run, _ in checked]
+    finish(axes, "Difference from torch by step", "of the bound for rounding", steps_of_runs, key)
     stretch = max(_steps_in_a_point(run) for run, _ in checked)
     axes.set_xlabel("step" if stretch == 1 else f"step  (each point the worst of {stretch:,})")
 

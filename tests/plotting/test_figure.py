@@ -60,7 +60,7 @@ def test_the_labels_say_what_is_measured() -> None:
     assert panel(figure, ACCURACY).get_xlabel() == "epoch"
     assert panel(figure, LOSS).get_ylabel() == "loss"
     assert panel(figure, GRADIENTS).get_xlabel() == "step"
-    assert panel(figure, GRADIENTS).get_ylabel() == "of the tolerance"
+    assert panel(figure, GRADIENTS).get_ylabel() == "of the bound for rounding"
     assert [label.get_text() for label in panel(figure, GRADIENTS).get_yticklabels()][1:-1] == [
         "0.1%", "1%", "10%", "100%", "1,000%", "10,000%"
     ]  # fmt: skip

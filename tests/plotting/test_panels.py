@@ -14,7 +14,7 @@ from nn_manual.plotting.axes import COLOURS, MAXIMUM_POINTS, WRONG
 from nn_manual.plotting.figure import draw_runs, plot_runs
 from nn_manual.plotting.panels import percent_of_tolerance, smooth, steps_to_draw
 
-ALLOWED = "100%: all that is allowed"
+ALLOWED = "100%: the bound for rounding"
 
 # Smoothing
 
