@@ -147,7 +147,7 @@ def draw_gradient_errors(axes: Axes, runs: Sequence[RecordedRun], looks: Sequenc
     key += mark(axes, curves, TOO_LARGE, "NaN or huge")
     axes.text(0.01, 0.97, ABOVE, transform=axes.transAxes, fontsize="small", color="0.5", va="top", zorder=0)
     steps_of_runs = [run.gradients["step"] for run, _ in checked]
-    finish(axes, "Difference from torch by step", "of the bound for rounding", steps_of_runs, key)
+    finish(axes, "Difference by step", "of the bound for rounding", steps_of_runs, key)
     stretch = max(_steps_in_a_point(run) for run, _ in checked)
     axes.set_xlabel("step" if stretch == 1 else f"step  (each point the worst of {stretch:,})")
 

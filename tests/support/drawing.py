@@ -15,7 +15,7 @@ from nn_manual.run_directory.files import JsonLines, create_run_directory, write
 from nn_manual.run_directory.ledger_table import Ledger
 from nn_manual.run_directory.metrics import COUNTS, RecordedRun, Stop
 
-LOSS, ACCURACY, GRADIENTS = "Loss by epoch", "Accuracy by epoch", "Difference from torch by step"
+LOSS, ACCURACY, GRADIENTS = "Loss by epoch", "Accuracy by epoch", "Difference by step"
 LEDGER = "Difference by tensor"
 
 
