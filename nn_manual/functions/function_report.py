@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from nn_manual import notebook
 from nn_manual.check.judge.report import WIDTH, GradientReport
 from nn_manual.messages import counted, one_line
 
@@ -68,37 +70,51 @@ class FunctionReport(GradientReport):
         return super()._headline()
 
     def __str__(self) -> str:
-        return "\n".join([super().__str__(), *self._lines()]) if self.rows else super().__str__()
+        if not self.rows:
+            return super().__str__()
+        width = max(len(row.family) for row in self.rows)
+        lines = [super().__str__(), "", *_indented("", self._numbers())]
+        for family, words, _ in self._lines():
+            lines += _indented(f"{family:{width}}  " if family else "", words)
+        return "\n".join(lines)
 
-    def _lines(self) -> list[str]:
-        """The rows that are right by family, then what is skipped, then what is wrong."""
-        families = dict.fromkeys(row.family for row in self.rows)
-        width = max(map(len, families))
+    def _parts(self) -> list[str]:
+        parts = super()._parts()
+        if self.rows:
+            rows = [notebook.Row((family, words), is_wrong) for family, words, is_wrong in self._lines()]
+            parts += [notebook.words(self._numbers()), notebook.table(("family", "rows"), rows, "<<")]
+        return parts
+
+    def _numbers(self) -> str:
+        """How many rows are right, wrong and skipped."""
         num_right = len(self.rows) - len(self.wrong) - len(self.skipped)
         others = ((len(self.wrong), "wrong"), (len(self.skipped), "skipped"))
         numbers = [f"{counted(num_right, 'row')} right", *(f"{count} {word}" for count, word in others if count)]
         known = list(dict.fromkeys(failure.name.partition(",")[0] for failure in self.failures))
-        without = f"; without {', '.join(known)}, wrong above" if known else ""
-        lines = ["", *_indented("", f"{', '.join(numbers)}{without}")]
-        for family in families:
+        return ", ".join(numbers) + (f"; without {', '.join(known)}, wrong above" if known else "")
+
+    def _lines(self) -> Iterator[tuple[str, str, bool]]:
+        """What is said of the rows: of those that are right by family, then of what is skipped, then of what is wrong.
+        Each line has its family, its words, and whether it is about what is wrong.
+        """
+        for family in dict.fromkeys(row.family for row in self.rows):
             right = [row for row in self.rows if row.family == family and row.verdict == "right"]
             if right:
                 words = _listed([row.variant or "right" for row in right])
                 notes = [row.note for row in right if row.note]
                 said = notes or [words] if words == "right" else [words, *notes]
-                lines += _indented(f"{family:{width}}  ", "; ".join(said))
+                yield family, "; ".join(said), False
         same = [row for row in self.rows if row.note == AS_ABOVE]
         if same:
             where = ", ".join(dict.fromkeys(row.family for row in same))
-            lines += _indented("", f"{AS_ABOVE} in {counted(len(same), 'row')}: {where}")
+            yield "", f"{AS_ABOVE} in {counted(len(same), 'row')}: {where}", False
         for verdict in ("skipped", "WRONG"):
             by_note: dict[tuple[str, str], list[str]] = {}
             for row in self.rows:
                 if row.verdict == verdict and row not in same:
                     by_note.setdefault((row.family, row.note), []).append(row.variant)
             for (family, note), variants in by_note.items():
-                lines += _indented(f"{family:{width}}  ", f"{_listed(variants)} {verdict}: {note}".lstrip())
-        return lines
+                yield family, f"{_listed(variants)} {verdict}: {note}".lstrip(), verdict == "WRONG"
 
 
 def _listed(variants: list[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 #: The rooms that each room of the package may import, beside itself: some of those before it. A room is a file
 #: or a folder; the check is so large that its files and folders are rooms of their own.
-ARRAYS = {"messages", "errors", "opening", "arrays", "defaults"}
+ARRAYS = {"messages", "errors", "opening", "notebook", "arrays", "defaults"}
 FORMULAS = ARRAYS | {"layers", "losses", "ops"}
 TRAINED = FORMULAS | {"model", "optim"}
 COMPARING = TRAINED | {"check.tolerances", "check.compare"}
@@ -16,6 +16,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
     "errors": {"messages"},
     "opening": set(),
+    "notebook": {"messages"},
     "arrays": {"messages", "errors"},
     "defaults": set(),
     "streams": set(),

@@ -10,9 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
+from nn_manual import notebook
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Comparison, relative
 from nn_manual.check.compare.worst import Differences
+from nn_manual.check.judge.tensor_table import FIGURES, ROUNDING, cells_of, figures, in_notebook, in_terminal
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.tolerances import severity
 from nn_manual.errors import GradientMismatch
@@ -20,6 +22,8 @@ from nn_manual.messages import one_line
 
 #: Columns of a terminal.
 WIDTH = 80
+#: What stands above the comparisons that prove nothing.
+VACUOUS = "vacuous, a wrong formula would have agreed, too:"
 
 
 @dataclass(eq=False, repr=False)
@@ -35,13 +39,24 @@ class StepCheck:
     _found: Differences | None = None
     _not_judged: frozenset[str] = frozenset()
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         """How many tensors there are, and whether the step is proven."""
         tensors = f"{len(self.plan.tensors)} tensors"
         if not self.proven:
-            return f"<StepCheck: {tensors}, not proven yet>"
+            return f"{tensors}, not proven yet"
         rounding = f", {len(self.rounding)} of them but for rounding" if self.rounding else ""
-        return f"<StepCheck: {tensors} equal torch's{rounding}>"
+        return f"{tensors} equal torch's{rounding}"
+
+    def __repr__(self) -> str:
+        return f"<StepCheck: {self}>"
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook, with the figures of each tensor once it is proven."""
+        if not self.proven:
+            return notebook.page(notebook.words(str(self)))
+        columns = zip(self.tensors, self.absolute, self.relative, self.tolerances, self.ulps, strict=True)
+        rows = [(name, *figures(*each), ROUNDING if name in self.rounding else "") for name, *each in columns]
+        return notebook.page(notebook.verdict(str(self)), in_notebook(rows, ("tensor", *FIGURES, "")))
 
     def prove(self, found: Differences, not_judged: frozenset[str] = frozenset()) -> None:
         """The step has passed."""
@@ -157,17 +172,14 @@ class GradientReport:
     def __str__(self) -> str:
         lines = [*_wrap(self._headline()), ""]
         if self.comparisons:
-            width = max(len("tensor"), *(len(c.name) for c in self.comparisons))
-            shape = max(len("scalar"), *(len(_shape(c)) for c in self.comparisons))
-            lines.append(f"{'tensor':{width}} {'shape':>{shape}}  absolute  relative  allowed     ULPs")
-            lines += [self._row(c, width, shape) for c in self.comparisons]
+            lines += in_terminal(self._rows())
         for failure in self.failures[:1]:
             lines += ["", *_place(failure)]
         lines += [line for text in self.diagnosis.splitlines() for line in _wrap(text)]
         if self.sources:
             lines += ["", *(line for text in self.sources for line in _wrap(text))]
         if self.vacuous:
-            lines += ["", "vacuous, a wrong formula would have agreed, too:"]
+            lines += ["", VACUOUS]
             lines += [line for text in self.vacuous for line in _wrap(text)]
         return "\n".join(map(one_line, lines)).rstrip()
 
@@ -185,10 +197,23 @@ class GradientReport:
             f"; worst {worst.relative:.1e} of the norm in {worst.name}" if worst else ""
         )
 
-    def _row(self, c: Comparison, width: int, shape: int) -> str:
-        verdict = "" if c.passed else " rounding" if c.name in self.rounding else " WRONG"
-        errors = f"{c.absolute:9.1e} {c.relative:9.1e} {c.tolerance:8.1e} {c.ulps:8.3g}"
-        return f"{c.name:{width}} {_shape(c):>{shape}} {errors}{verdict}"
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [cells_of(c, is_rounding=c.name in self.rounding) for c in self.comparisons]
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook."""
+        return notebook.page(*self._parts())
+
+    def _parts(self) -> list[str]:
+        """What a notebook shows, from the verdict on."""
+        parts = [notebook.verdict(self._headline(), is_wrong=not self.passed)]
+        if self.comparisons:
+            parts.append(in_notebook(self._rows()))
+        parts += [notebook.lines(_place(failure)) for failure in self.failures[:1]]
+        parts += map(notebook.words, (*self.diagnosis.splitlines(), *self.sources))
+        if self.vacuous:
+            parts += map(notebook.words, (VACUOUS, *self.vacuous))
+        return parts
 
 
 def mismatch_of(report: GradientReport) -> GradientMismatch:
@@ -212,10 +237,6 @@ def comparing() -> Iterator[None]:
 
 def _severity_of(comparison: Comparison) -> float:
     return comparison.severity
-
-
-def _shape(c: Comparison) -> str:
-    return "x".join(map(str, c.shape)) or "scalar"
 
 
 def _wrap(text: str) -> list[str]:
