@@ -30,6 +30,7 @@ from nn_manual.model.lengths import Lengths
 from nn_manual.model.noise import Noise
 from nn_manual.model.ownership import check_places, check_types, own
 from nn_manual.model.state_dict import check_state_dict
+from nn_manual.model.summary import ModelSummary, summary_of
 from nn_manual.model.ties import Ties
 
 
@@ -124,6 +125,19 @@ class Sequential(Composite):
 
     def __repr__(self) -> str:
         return f"Sequential({', '.join(map(repr, self.layers))})"
+
+    def _repr_html_(self) -> str:
+        """The summary, in a notebook."""
+        return self.summary()._repr_html_()
+
+    def summary(self, input_shape: Shape | None = None) -> ModelSummary:
+        """The layers as a table: their parameters, with names and shapes. With the shape of an input, such as
+        `array.shape`, also the shape of each layer's output for one example, and about how many multiplications its
+        forward takes for one example. print() shows it, and so does a notebook.
+
+        Raises TypeError where `input_shape` is no tuple of integers, and ValueError where the layers don't take it.
+        """
+        return summary_of(self.children(), self.num_parameters, input_shape, is_tied=bool(self.ties.names))
 
     def forward(self, input: Array | Padded) -> tuple[Array, list[Any]]:
         """`output, saved`: `saved` lists what each layer saved. Raises TypeError for another dtype, and ValueError for

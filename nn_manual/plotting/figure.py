@@ -17,7 +17,7 @@ from nn_manual.errors import ConfigError, DataError
 from nn_manual.plotting.axes import Look, looks
 from nn_manual.plotting.heat_map import FRAME_WIDTH, draw_heat_map, height_of
 from nn_manual.plotting.panels import draw_accuracies, draw_gradient_errors, draw_losses
-from nn_manual.plotting.saving import check_ending, save
+from nn_manual.plotting.saving import check_ending, rendered, save
 from nn_manual.plotting.short_names import shorten
 from nn_manual.run_directory.metrics import RecordedRun, read_run
 
@@ -48,8 +48,18 @@ def plot_runs(runs: Sequence[Path], output: Path, *, smoothing: float = 0.0, log
     return save(partial(draw_runs, recorded, smoothing=smoothing, log_y=log_y), output)
 
 
-def draw_runs(runs: Sequence[RecordedRun], *, smoothing: float = 0.0, log_y: bool = False) -> Figure:
-    """The figure of `plot_runs`: axes for all that at least one run has recorded, and a heat map for a single run.
+def curves_of(run: RecordedRun) -> bytes:
+    """The curves of a run as a PNG, without the heat map, which has a row for each tensor. Raises DataError if the run
+    has recorded nothing.
+    """
+    return rendered(partial(draw_runs, [run], heat_map=False), ".png")
+
+
+def draw_runs(
+    runs: Sequence[RecordedRun], *, smoothing: float = 0.0, log_y: bool = False, heat_map: bool = True
+) -> Figure:
+    """The figure of `plot_runs`: axes for all that at least one run has recorded, and a heat map for a single run,
+    unless `heat_map` is false.
 
     A run has one colour in all axes; a line's label is the column that it shows. Raises DataError if no run has
     recorded anything.
@@ -62,7 +72,7 @@ def draw_runs(runs: Sequence[RecordedRun], *, smoothing: float = 0.0, log_y: boo
     heights = [2.4] * with_epochs + [1.6] * with_accuracy + [2.2] * with_gradients
     if not heights:
         raise DataError(f"{', '.join(run.name for run in runs)}: nothing to plot, no epoch has ended yet")
-    with_heat_map = len(runs) == 1 and bool(runs[0].ledger.tensors)
+    with_heat_map = heat_map and len(runs) == 1 and bool(runs[0].ledger.tensors)
     width = 8.0
     if with_heat_map:
         heights.append(height_of(runs[0].ledger))
@@ -90,9 +100,9 @@ def draw_runs(runs: Sequence[RecordedRun], *, smoothing: float = 0.0, log_y: boo
         by_step = next(panels)
         draw_gradient_errors(by_step, runs, looks_of_runs)
         if with_heat_map:
-            heat_map = next(panels)
-            heat_map.sharex(by_step)
-            draw_heat_map(heat_map, runs[0])
+            by_tensor = next(panels)
+            by_tensor.sharex(by_step)
+            draw_heat_map(by_tensor, runs[0])
     _name_runs(figure, labels, looks_of_runs, num_columns)
     return figure
 

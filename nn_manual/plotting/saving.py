@@ -32,10 +32,16 @@ def save(draw: Callable[[], Figure], output: Path) -> Path:
     """Write what `draw` draws to the file `output`, atomically; returns `output`. Raises DataError where it can't be
     written, and ConfigError as `check_ending` does.
     """
+    check_ending(output)
+    write_atomically(output, rendered(draw, output.suffix.lower()))
+    return output
+
+
+def rendered(draw: Callable[[], Figure], ending: str) -> bytes:
+    """What `draw` draws, as a file with this ending has it."""
     import matplotlib
 
-    check_ending(output)
-    ending, buffer = output.suffix.lower(), io.BytesIO()
+    buffer = io.BytesIO()
     with warnings.catch_warnings():
         # A name may have letters that the font lacks: the figure shows boxes in their place.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
@@ -43,5 +49,4 @@ def save(draw: Callable[[], Figure], output: Path) -> Path:
         warnings.filterwarnings("ignore", "Data has no positive values")
         with matplotlib.rc_context(SETTINGS):
             draw().savefig(buffer, format=ending[1:], metadata=FORMATS[ending], dpi=150)
-    write_atomically(output, buffer.getvalue())
-    return output
+    return buffer.getvalue()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+from nn_manual import notebook
 from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.errors import GradientMismatch, NotFiniteError, is_from_outside
 from nn_manual.losses import Loss
@@ -41,6 +42,12 @@ class Step(NamedTuple):
     num_examples: int
     denominator: float
     check: StepCheck | None
+
+    def _repr_html_(self) -> str:
+        """A row of a table, in a notebook."""
+        check = "not checked" if self.check is None else str(self.check)
+        row = notebook.Row((str(self.number), f"{self.loss:.4g}", str(self.num_examples), check))
+        return notebook.page(notebook.table(("step", "loss", "examples", "check"), [row], ">>><"))
 
 
 class Watcher(Protocol):

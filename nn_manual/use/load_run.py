@@ -30,6 +30,7 @@ from nn_manual.run_directory.schema import Summary
 from nn_manual.run_directory.weights import read_weights
 from nn_manual.run_directory.within import within
 from nn_manual.training.evaluation_slices import outputs_of
+from nn_manual.use.run_page import run_page
 
 #: Which weights: the best ones on the validation part, or those of the last step.
 Checkpoint = Literal["best", "last"]
@@ -38,18 +39,24 @@ Checkpoint = Literal["best", "last"]
 @dataclass(frozen=True, eq=False)
 class TrainedRun:
     """A run, ready to be used: `run.predict(array)`. `transform` has what was done to the data's numbers in training,
-    and the names of the data. `checkpoint` says which weights `model` has.
+    and the names of the data. `checkpoint` says which weights `model` has, `directory` where the run lies.
     """
 
     model: Sequential
     config: RunConfig
     transform: Transform
     checkpoint: Checkpoint
+    directory: Path
 
     def __repr__(self) -> str:
         """What was trained, in short."""
         parts = f"{type(self.config.data).__name__}, {counted(self.model.num_parameters, 'parameter')}"
         return f"<TrainedRun: {parts}, {self.checkpoint} weights>"
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook, with what came of the run, and its curves."""
+        weights = "the best ones, with the lowest validation loss" if self.checkpoint == "best" else "of the last step"
+        return run_page(self.directory, self.config, self.model, weights)
 
     @property
     def is_classification(self) -> bool:
@@ -142,7 +149,7 @@ def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun
     except (ValueError, TypeError) as error:
         raise DataError(f"{kept.path}: doesn't fit {CONFIG_FILE}: {error}") from error
     _note_changed_layers(directory, config)
-    return TrainedRun(model, config, read_transform(within(directory, DATA_FILE)), kept.checkpoint)
+    return TrainedRun(model, config, read_transform(within(directory, DATA_FILE)), kept.checkpoint, directory)
 
 
 def _check_unchanged(directory: Path) -> None:
