@@ -19,8 +19,8 @@ TINT = "background: rgba(220, 50, 50, 0.2)"
 LINE = "margin: 0.3em 0; padding: 0.2em"
 #: Blanks count, as in the indented names of layers, and long texts are wrapped.
 CELL = "white-space: pre-wrap; padding: 0.2em 0.6em; vertical-align: top"
-#: A longer table scrolls: about 30 rows are seen at once.
-HEIGHT = "max-height: 45em; overflow: auto"
+#: A longer table scrolls: about 40 rows are seen at once.
+HEIGHT = "max-height: 60em; overflow: auto"
 ALIGNMENTS = {"<": "left", ">": "right"}
 
 
@@ -54,7 +54,7 @@ def words(text: str) -> str:
 
 def lines(texts: Iterable[str]) -> str:
     """Lines in which each character has its column."""
-    return f'<pre style="{LINE}">{"<br>".join(map(_text, texts))}</pre>'
+    return f'<pre style="{LINE}; font-family: monospace">{"<br>".join(map(_text, texts))}</pre>'
 
 
 def table(headings: Sequence[str], rows: Iterable[Row], alignments: str) -> str:
@@ -70,7 +70,7 @@ def table(headings: Sequence[str], rows: Iterable[Row], alignments: str) -> str:
 def picture(png: bytes, description: str) -> str:
     """A picture on its own white background, and the words for those who don't see it."""
     source = f"data:image/png;base64,{b64encode(png).decode()}"
-    return f'<img src="{source}" alt="{_text(description)}" style="max-width: 100%; width: 50em">'
+    return f'<img src="{source}" alt="{_text(description)}" style="{LINE}; max-width: 100%; width: 50em">'
 
 
 def _row(tag: str, row: Row, styles: Sequence[str]) -> str:

@@ -6,9 +6,11 @@ import math
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nn_manual import notebook
 from nn_manual.check.judge.report import WIDTH, GradientReport
+from nn_manual.check.judge.tensor_table import WRONG
 from nn_manual.messages import counted, one_line
 
 #: The family of rows at the full size; and two reasons for which a row is skipped: `skip` names it, or it met the same
@@ -31,6 +33,22 @@ class BatteryRow:
         return f"{self.family} {self.variant}".rstrip()
 
 
+class _Line(NamedTuple):
+    """What is said of rows of one family with the same verdict: their variants, and their notes."""
+
+    family: str
+    verdict: str
+    variants: str
+    notes: str
+
+    @property
+    def words(self) -> str:
+        """The line without its family."""
+        if self.verdict == "right":
+            return "; ".join(filter(None, (self.variants, self.notes))) or self.verdict
+        return f"{f'{self.variants} {self.verdict}'.strip()}: {self.notes}"
+
+
 @dataclass(frozen=True)
 class FunctionReport(GradientReport):
     """A GradientReport about a function's values on its inputs, and the `rows` of the battery."""
@@ -40,7 +58,7 @@ class FunctionReport(GradientReport):
     @property
     def wrong(self) -> tuple[BatteryRow, ...]:
         """The rows that the function failed."""
-        return tuple(row for row in self.rows if row.verdict == "WRONG")
+        return tuple(row for row in self.rows if row.verdict == WRONG)
 
     @property
     def skipped(self) -> tuple[BatteryRow, ...]:
@@ -74,15 +92,15 @@ class FunctionReport(GradientReport):
             return super().__str__()
         width = max(len(row.family) for row in self.rows)
         lines = [super().__str__(), "", *_indented("", self._numbers())]
-        for family, words, _ in self._lines():
-            lines += _indented(f"{family:{width}}  " if family else "", words)
+        for line in self._lines():
+            lines += _indented(f"{line.family:{width}}  " if line.family else "", line.words)
         return "\n".join(lines)
 
     def _parts(self) -> list[str]:
         parts = super()._parts()
         if self.rows:
-            rows = [notebook.Row((family, words), is_wrong) for family, words, is_wrong in self._lines()]
-            parts += [notebook.words(self._numbers()), notebook.table(("family", "rows"), rows, "<<")]
+            rows = [notebook.Row(line, line.verdict == WRONG) for line in self._lines()]
+            parts += [notebook.words(self._numbers()), notebook.table(("family", "", "rows", "notes"), rows, "<<<<")]
         return parts
 
     def _numbers(self) -> str:
@@ -93,28 +111,25 @@ class FunctionReport(GradientReport):
         known = list(dict.fromkeys(failure.name.partition(",")[0] for failure in self.failures))
         return ", ".join(numbers) + (f"; without {', '.join(known)}, wrong above" if known else "")
 
-    def _lines(self) -> Iterator[tuple[str, str, bool]]:
-        """What is said of the rows: of those that are right by family, then of what is skipped, then of what is wrong.
-        Each line has its family, its words, and whether it is about what is wrong.
-        """
+    def _lines(self) -> Iterator[_Line]:
+        """What is said of the rows: first of those that are right, by family, then of what is skipped and wrong."""
         for family in dict.fromkeys(row.family for row in self.rows):
             right = [row for row in self.rows if row.family == family and row.verdict == "right"]
             if right:
+                notes = "; ".join(row.note for row in right if row.note)
                 words = _listed([row.variant or "right" for row in right])
-                notes = [row.note for row in right if row.note]
-                said = notes or [words] if words == "right" else [words, *notes]
-                yield family, "; ".join(said), False
+                yield _Line(family, "right", "" if words == "right" else words, notes)
         same = [row for row in self.rows if row.note == AS_ABOVE]
         if same:
             where = ", ".join(dict.fromkeys(row.family for row in same))
-            yield "", f"{AS_ABOVE} in {counted(len(same), 'row')}: {where}", False
-        for verdict in ("skipped", "WRONG"):
+            yield _Line("", "", f"{AS_ABOVE} in {counted(len(same), 'row')}", where)
+        for verdict in ("skipped", WRONG):
             by_note: dict[tuple[str, str], list[str]] = {}
             for row in self.rows:
                 if row.verdict == verdict and row not in same:
                     by_note.setdefault((row.family, row.note), []).append(row.variant)
             for (family, note), variants in by_note.items():
-                yield family, f"{_listed(variants)} {verdict}: {note}".lstrip(), verdict == "WRONG"
+                yield _Line(family, verdict, _listed(variants), note)
 
 
 def _listed(variants: list[str]) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
-from tqdm import tqdm
+from tqdm import TqdmWarning, tqdm
 
 from nn_manual.messages import one_line
 from nn_manual.run_directory.metrics import BITS
@@ -81,7 +82,8 @@ class CheckedSteps:
 
 class RunBar:
     """The bar of a whole run on standard error, with the time that is left, and the lines about the run. There is no
-    bar where standard error is a file. All goes to the streams of the run's start: a user's layer may replace them.
+    bar where standard error is a file. In a notebook it is a widget above the lines, if ipywidgets are there. All goes
+    to the streams of the run's start: a user's layer may replace them.
 
         with RunBar(num_epochs, num_steps, tally) as bar:
             for epoch in range(num_epochs):
@@ -98,7 +100,7 @@ class RunBar:
         self._has_headings = False
         self._out, self._err = sys.stdout, sys.stderr
         # The time that is left comes from the mean speed, in which the evaluations between the epochs count.
-        self._bar = tqdm(
+        self._bar = _bar_class()(
             total=num_epochs * num_steps,
             initial=first_step,
             smoothing=0,
@@ -112,6 +114,8 @@ class RunBar:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if exception[0] is None:  # a widget that isn't full stays: a run that stopped early isn't broken off
+            self._bar.total = self._bar.n
         self._bar.close()
 
     def note(self, text: str) -> None:
@@ -140,6 +144,18 @@ class RunBar:
             self._bar.set_postfix_str(f"loss {step.loss:.3g}{worst}", refresh=False)
             self._bar.update()
         self._bar.clear()
+
+
+def _bar_class() -> type[tqdm[NoReturn]]:
+    """tqdm's bar for where this runs: as tqdm.auto chooses it, which would load asyncio, too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TqdmWarning)  # it calls itself an experiment, and asks for ipywidgets
+        from tqdm.autonotebook import tqdm as chosen
+    if chosen is tqdm:
+        return tqdm
+    from nn_manual.training.notebook_bar import NotebookBar
+
+    return NotebookBar
 
 
 def epoch_label(epoch: int, num_epochs: int) -> str:

@@ -40,10 +40,11 @@ def _epochs(run: RecordedRun) -> Iterator[Row]:
     if run.stop is not None:
         yield Row(("stopped", f"in epoch {run.stop.epoch:,} of {run.stop.num_epochs:,}: {run.stop.reason}"))
     if run.metrics["epoch"].size:
-        yield Row(("last epoch", _results(run, -1)))
-        losses = run.metrics.get("validation_loss")
-        if losses is not None and np.isfinite(losses).any():
-            yield Row(("best epoch", _results(run, int(np.nanargmin(losses)))))
+        last, losses = len(run.metrics["epoch"]) - 1, run.metrics.get("validation_loss")
+        best = int(np.nanargmin(losses)) if losses is not None and np.isfinite(losses).any() else None
+        yield Row(("last epoch, the best" if best == last else "last epoch", _results(run, last)))
+        if best not in (None, last):
+            yield Row(("best epoch", _results(run, best)))
 
 
 def _results(run: RecordedRun, line: int) -> str:
@@ -60,9 +61,8 @@ def _gradients(run: RecordedRun) -> Iterator[Row]:
     """How many steps were checked, and what was wrong."""
     wrong = [name for name in run.gradients["mismatch"] if name]
     num_steps = int(run.gradients["num_steps"].sum())
+    steps = counted(num_steps, "checked step")
     if wrong:
-        yield Row(("gradients", f"WRONG in the last of {counted(num_steps, 'checked step')}: {wrong[0]}"), is_wrong=True)
-    elif num_steps:
-        yield Row(("gradients", f"{counted(num_steps, 'checked step')}, every tensor equal to torch's"))
+        yield Row(("gradients", f"WRONG in the last of {steps}: {wrong[0]}"), is_wrong=True)
     else:
-        yield Row(("gradients", "not checked"))
+        yield Row(("gradients", f"{steps}, every tensor equal to torch's" if num_steps else "not checked"))
