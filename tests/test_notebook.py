@@ -26,7 +26,7 @@ def test_numbers_are_aligned_to_the_right() -> None:
     assert html.count("text-align: left") == html.count("text-align: right") == 2
 
 
-@pytest.mark.parametrize("text", ["<b>bold</b>", "</td></tr>", "a & b", "\"quoted\" 'twice'", "<script>alert(1)</script>"])
+@pytest.mark.parametrize("text", ["<b>bold</b>", "</td></tr>", "a & b", "\"quoted\" 'twice'", "<script>f()</script>"])
 def test_texts_are_escaped(text: str) -> None:
     page = Page(
         notebook.page(

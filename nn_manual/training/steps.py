@@ -46,7 +46,7 @@ class Step(NamedTuple):
     def _repr_html_(self) -> str:
         """A row of a table, in a notebook."""
         check = "not checked" if self.check is None else str(self.check)
-        row = notebook.Row((str(self.number), f"{self.loss:.4g}", str(self.num_examples), check))
+        row = notebook.Row((f"{self.number:,}", f"{self.loss:.4g}", f"{self.num_examples:,}", check))
         return notebook.page(notebook.table(("step", "loss", "examples", "check"), [row], ">>><"))
 
 

@@ -30,7 +30,7 @@ from drawing import (
 from matplotlib.lines import Line2D
 
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.plotting.figure import draw_runs, plot_runs
+from nn_manual.plotting.figure import curves_of, draw_runs, plot_runs
 from nn_manual.plotting.saving import FORMATS, SETTINGS
 from nn_manual.run_directory.ledger_table import MISMATCH, ROUNDING
 from nn_manual.run_directory.metrics import Stop
@@ -82,6 +82,14 @@ def test_the_heat_map_is_for_a_single_run() -> None:
     run = make_run([2.0], [1e-7], ledger=ledger_of(np.ones((1, 1))))
     assert titles(draw_runs([run])) == [LOSS, GRADIENTS, LEDGER]
     assert titles(draw_runs([run, run])) == [LOSS, GRADIENTS]
+
+
+def test_the_curves_for_a_notebook_are_a_png_without_the_heat_map() -> None:
+    run = make_run([2.0, 1.0], [1e-7, 2e-7], ledger=ledger_of(np.array([[1.0, 2.0]] * 2), ("a", "b")))
+    assert titles(draw_runs([run], heat_map=False)) == [LOSS, GRADIENTS]
+    png = curves_of(run)
+    assert png.startswith(b"\x89PNG\r\n")
+    assert int.from_bytes(png[16:20]) == 8 * 150  # inches, dots in an inch; a heat map makes it wider
 
 
 def test_only_what_a_run_has_gets_axes() -> None:

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from html_pages import page_of
 from nets import batch, break_gradient, net
 
 from nn_manual import (
@@ -168,3 +169,61 @@ def test_objects_say_in_short_what_they_are() -> None:
     _, waiting = (trainer.steps.one(*batch(), together=True) for _ in range(2))
     assert repr(waiting.check).endswith(" tensors, not proven yet>")
     trainer.flush()
+
+
+def test_a_notebook_shows_the_whole_report() -> None:
+    within, excused = comparison("<b>0.output</b>", 1e-6), comparison("0.grad_bias", 0.25, ())
+    report = GradientReport(
+        (within, excused, comparison(), comparison("0.grad_input", shape=(3, 2))),
+        rounding=frozenset({"0.grad_bias"}),
+        diagnosis="the wrong sign\na <factor> of 2",
+        sources=("1 (<i>Own</i>) is compared with differences",),
+        vacuous=("0 (Linear): 0.grad_bias is zero everywhere",),
+    )
+    page = page_of(report)
+    wrong = [
+        ("0.grad_weight", "3x4", "5.0e-01", "2.5e-01", "1.0e-05", "2e+06", "WRONG"),
+        ("0.grad_input", "3x2", "5.0e-01", "2.5e-01", "1.0e-05", "2e+06", "WRONG"),
+    ]
+    assert [row.cells for row in page.rows] == [
+        ("tensor", "shape", "absolute", "relative", "allowed", "ULPs", ""),
+        ("<b>0.output</b>", "3x4", "1.0e-06", "5.0e-07", "1.0e-05", "2e+06", ""),
+        ("0.grad_bias", "scalar", "2.5e-01", "1.2e-01", "1.0e-05", "2e+06", "rounding"),
+        *wrong,
+    ]
+    assert page.marked == wrong
+    assert page.texts == [
+        "✗ gradient check failed: wrong first in 0 (Linear): 0.grad_weight",
+        "0.grad_weight[1, 2] is 1.5\n          torch has    2.0",
+        "the wrong sign",
+        "a <factor> of 2",
+        "1 (<i>Own</i>) is compared with differences",
+        "vacuous, a wrong formula would have agreed, too:",
+        "0 (Linear): 0.grad_bias is zero everywhere",
+    ]
+
+
+def test_a_notebook_says_first_whether_it_passed() -> None:
+    page = page_of(GradientReport((comparison(absolute=1e-6),)))
+    assert page.texts == ["✓ 1 tensors equal torch's; worst 5.0e-07 of the norm in 0.grad_weight"]
+    assert (len(page.rows), page.marked) == (2, [])
+    page = page_of(GradientReport((), problem="Sequential ran 0 (Linear) never"))
+    assert (page.texts, page.rows) == (["✗ gradient check failed: Sequential ran 0 (Linear) never"], [])
+
+
+def test_a_notebook_shows_the_figures_of_a_checked_step() -> None:
+    model = net()
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1))
+    check = trainer.train_step(*batch()).check
+    assert check is not None
+    page = page_of(check)
+    assert page.texts == [f"✓ {len(check.tensors)} tensors equal torch's"]
+    assert [row.cells[0] for row in page.rows] == ["tensor", *check.tensors]
+    assert page.rows[0].cells == ("tensor", "absolute", "relative", "allowed", "ULPs", "")
+    assert page.rows[1].cells[1:4] == tuple(
+        f"{figure[0]:.1e}" for figure in (check.absolute, check.relative, check.tolerances)
+    )
+    excused = StepCheck(check.plan, Differences(check.absolute, check.scale, frozenset(check.tensors[:2])))
+    assert [row.cells[-1] for row in page_of(excused).rows][:4] == ["", "rounding", "rounding", ""]
+    waiting = page_of(StepCheck(check.plan))
+    assert (waiting.texts, waiting.rows) == ([f"{len(check.tensors)} tensors, not proven yet"], [])

@@ -1,0 +1,52 @@
+"""What a notebook shows of the report of a function: its values, and the rows of the battery, each with its verdict."""
+
+from __future__ import annotations
+
+from html_pages import page_of
+
+from nn_manual.functions.function_report import AS_ABOVE, BatteryRow, FunctionReport
+
+ROWS = (
+    BatteryRow("in place", "", "right"),
+    BatteryRow("kinds", "tied", "right"),
+    BatteryRow("kinds", "zero", "right"),
+    BatteryRow("cost", "", "right", "forward 2 us"),
+    BatteryRow("settings", "no_grad", "WRONG", "<b>raised</b> & lost"),
+    BatteryRow("kinds", "large", "skipped", AS_ABOVE),
+    BatteryRow("cuda", "", "skipped", "there is no device"),
+)
+
+
+def test_the_rows_have_their_verdicts_and_wrong_ones_are_marked() -> None:
+    page = page_of(FunctionReport((), rows=ROWS))
+    assert page.texts == [
+        "✗ gradient check failed: the values agree, settings no_grad is wrong",
+        "4 rows right, 1 wrong, 2 skipped",
+    ]
+    assert [row.cells for row in page.rows] == [
+        ("family", "", "rows", "notes"),
+        ("in place", "right", "", ""),
+        ("kinds", "right", "tied, zero", ""),
+        ("cost", "right", "", "forward 2 us"),
+        ("", "", "the same error as above in 1 row", "kinds"),
+        ("cuda", "skipped", "", "there is no device"),
+        ("settings", "WRONG", "no_grad", "<b>raised</b> & lost"),
+    ]
+    assert page.marked == [("settings", "WRONG", "no_grad", "<b>raised</b> & lost")]
+
+
+def test_the_terminal_shows_the_same_rows() -> None:
+    assert str(FunctionReport((), rows=ROWS)).splitlines()[2:] == [
+        "4 rows right, 1 wrong, 2 skipped",
+        "in place  right",
+        "kinds     tied, zero",
+        "cost      forward 2 us",
+        "the same error as above in 1 row: kinds",
+        "cuda      skipped: there is no device",
+        "settings  no_grad WRONG: <b>raised</b> & lost",
+    ]
+
+
+def test_without_rows_there_is_no_table_of_them() -> None:
+    page = page_of(FunctionReport((), problem="Product can't be called"))
+    assert (page.texts, page.rows) == (["✗ gradient check failed: Product can't be called"], [])
