@@ -12,7 +12,7 @@ train: $(READY)
 test: lint
 	$(VENV)/bin/python -m pytest -n 2 -m "not slow"
 
-test-all: test
+test-all: test $(VENV)/notebook
 	$(VENV)/bin/python -m pytest -n 2 -m slow
 
 lint: $(READY)
@@ -24,6 +24,10 @@ $(READY): pyproject.toml constraints.txt
 		|| { echo "nn_manual needs Python 3.11 or newer; choose one with: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,fast]'
+	@touch $@
+
+$(VENV)/notebook: $(READY)
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[notebook]'
 	@touch $@
 
 clean:

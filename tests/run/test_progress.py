@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +146,17 @@ def test_no_bar_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
     with RunBar(1, 3, GradientTally()) as bar:
         assert list(bar.over(iter(steps), 0)) == steps
     assert capfd.readouterr() == ("", "")
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_outside_of_a_notebook_the_bar_is_a_line_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with RunBar(2, 1, GradientTally()) as bar:
+        for _ in bar.over(iter([Step(1, 0.5, 16, 16.0, None)]), 0):
+            pass
+    assert terminal.getvalue().startswith("\r   0%|")
+    assert terminal.getvalue().endswith(" \r\r\r")  # it is cleared after the epoch, and at the end
