@@ -14,7 +14,7 @@ class NotebookBar(tqdm_notebook):  # type: ignore[type-arg]  # only the stubs kn
     """
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(display=False, **settings)
+        super().__init__(display=False, dynamic_ncols=True, **settings)  # as wide as the cell
         self._shown = None if self.disable else display(self.container, display_id=True)
 
     def close(self) -> None:
