@@ -63,7 +63,7 @@ def table(headings: Sequence[str], rows: Iterable[Row], alignments: str) -> str:
     styles = [f"text-align: {ALIGNMENTS[alignment]}; {CELL}" for alignment in alignments]
     head = f"<thead>{_row('th', Row(headings), styles)}</thead>" if headings else ""
     body = "".join(_row("td", row, styles) for row in rows)
-    style = "border-collapse: collapse; margin: 0.3em 0"
+    style = "border-collapse: collapse; table-layout: auto; margin: 0.3em 0"  # each column as wide as its texts
     return f'<div style="{HEIGHT}"><table style="{style}">{head}<tbody>{body}</tbody></table></div>'
 
 

@@ -34,7 +34,9 @@ class BatteryRow:
 
 
 class _Line(NamedTuple):
-    """What is said of rows of one family with the same verdict: their variants, and their notes."""
+    """What is said of rows of one family with the same verdict: their variants, and their notes. Rows that met the same
+    error as the values have neither family nor verdict here.
+    """
 
     family: str
     verdict: str
@@ -42,11 +44,16 @@ class _Line(NamedTuple):
     notes: str
 
     @property
+    def told(self) -> str:
+        """What stands beside family and verdict."""
+        return "; ".join(filter(None, (self.variants, self.notes)))
+
+    @property
     def words(self) -> str:
-        """The line without its family."""
-        if self.verdict == "right":
-            return "; ".join(filter(None, (self.variants, self.notes))) or self.verdict
-        return f"{f'{self.variants} {self.verdict}'.strip()}: {self.notes}"
+        """The line without its family, for a terminal."""
+        if self.verdict in ("right", ""):
+            return self.told or self.verdict
+        return f"{self.variants} {self.verdict}: {self.notes}".lstrip()
 
 
 @dataclass(frozen=True)
@@ -99,8 +106,9 @@ class FunctionReport(GradientReport):
     def _parts(self) -> list[str]:
         parts = super()._parts()
         if self.rows:
-            rows = [notebook.Row(line, line.verdict == WRONG) for line in self._lines()]
-            parts += [notebook.words(self._numbers()), notebook.table(("family", "", "rows", "notes"), rows, "<<<<")]
+            cells = ((line.family, line.verdict, line.told) for line in self._lines())
+            rows = [notebook.Row(each, each[1] == WRONG) for each in cells]
+            parts += [notebook.words(self._numbers()), notebook.table(("family", "", "rows"), rows, "<<<")]
         return parts
 
     def _numbers(self) -> str:
@@ -122,7 +130,7 @@ class FunctionReport(GradientReport):
         same = [row for row in self.rows if row.note == AS_ABOVE]
         if same:
             where = ", ".join(dict.fromkeys(row.family for row in same))
-            yield _Line("", "", f"{AS_ABOVE} in {counted(len(same), 'row')}", where)
+            yield _Line("", "", "", f"{AS_ABOVE} in {counted(len(same), 'row')}: {where}")
         for verdict in ("skipped", WRONG):
             by_note: dict[tuple[str, str], list[str]] = {}
             for row in self.rows:

@@ -24,15 +24,15 @@ def test_the_rows_have_their_verdicts_and_wrong_ones_are_marked() -> None:
         "4 rows right, 1 wrong, 2 skipped",
     ]
     assert [row.cells for row in page.rows] == [
-        ("family", "", "rows", "notes"),
-        ("in place", "right", "", ""),
-        ("kinds", "right", "tied, zero", ""),
-        ("cost", "right", "", "forward 2 us"),
-        ("", "", "the same error as above in 1 row", "kinds"),
-        ("cuda", "skipped", "", "there is no device"),
-        ("settings", "WRONG", "no_grad", "<b>raised</b> & lost"),
+        ("family", "", "rows"),
+        ("in place", "right", ""),
+        ("kinds", "right", "tied, zero"),
+        ("cost", "right", "forward 2 us"),
+        ("", "", "the same error as above in 1 row: kinds"),
+        ("cuda", "skipped", "there is no device"),
+        ("settings", "WRONG", "no_grad; <b>raised</b> & lost"),
     ]
-    assert page.marked == [("settings", "WRONG", "no_grad", "<b>raised</b> & lost")]
+    assert page.marked == [("settings", "WRONG", "no_grad; <b>raised</b> & lost")]
 
 
 def test_the_terminal_shows_the_same_rows() -> None:
