@@ -144,7 +144,8 @@ def test_in_a_real_notebook(tmp_path: Path, *, has_widgets: bool) -> None:
     assert bars == ([{}] if has_widgets else [])
     assert [output.output_type for output in fit[len(bars) :]] == ["stream"] * (len(fit) - len(bars))
     lines = "".join(output.text for output in fit[len(bars) :]).splitlines()
-    assert [line.split()[0] for line in lines] == ["validation", "epoch", "1/9", "2/9", "3/9", "stopped"]
+    starts = [line.split()[0] for line in lines]
+    assert starts == ["validation", "epoch", "1/9", "2/9", "3/9", "stopped", "the"]
 
 
 def page_in(outputs: list[Any]) -> Page:
