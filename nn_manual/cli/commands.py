@@ -212,6 +212,19 @@ def list_components(options: argparse.Namespace) -> int:
     return 0
 
 
+def schema(options: argparse.Namespace) -> int:
+    """Print or write the JSON Schema of a config. Returns the exit status."""
+    from nn_manual.config.json_schema import schema_text
+    from nn_manual.use.schema_file import write_schema
+
+    if options.output is None:
+        print(schema_text(), end="")
+    else:
+        write_schema(options.output)
+        print(one_line(str(options.output)))
+    return 0
+
+
 def sample(options: argparse.Namespace) -> int:
     """Print text that a run's model writes. Returns the exit status."""
     from nn_manual.use.sample import sample as sample_texts

@@ -185,6 +185,15 @@ def _parser() -> argparse.ArgumentParser:
     listing = names.add_parser("list", help="what a config can name, each with its keys, types and defaults")
     listing.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=f"{', '.join(KINDS)} (default: all)")
     listing.set_defaults(command=commands.list_components)
+    schema = names.add_parser("schema", help="the JSON Schema of a config, for editors that complete and check it")
+    schema.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="the schema; a file of that name is replaced (default: standard output)",
+    )
+    schema.set_defaults(command=commands.schema)
     _add_sample(names.add_parser("sample", help="text that a model trained on Text writes"))
     return parser
 

@@ -6,6 +6,7 @@ import inspect
 import re
 import textwrap
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -52,8 +53,13 @@ def keys(component: type) -> list[tuple[str, str, str | None]]:
 
 def first_sentence(component: type) -> str:
     """The first sentence of a component's docstring."""
-    paragraph = " ".join((inspect.getdoc(component) or "").partition("\n\n")[0].split())
-    return re.split(r"(?<=[a-z)\]`\d]\.)\s", paragraph)[0]
+    return sentences(component)[0]
+
+
+def sentences(component: type) -> list[str]:
+    """The sentences of a component's docstring, each on one line."""
+    paragraphs = (inspect.getdoc(component) or "").split("\n\n")
+    return [found for text in paragraphs for found in re.split(r"(?<=[a-z)\]`\d]\.)\s", " ".join(text.split()))]
 
 
 def _entry(name: str, component: type) -> str:
@@ -80,6 +86,8 @@ def _type(hint: Any) -> str:
         return f"[{_type(members[0])}, ...]" if members[-1] is ... else f"[{', '.join(map(_type, members))}]"
     if origin is list:
         return f"[{_type(members[0])}, ...]"
+    if origin is partial:  # an optimizer, which is made later
+        return _type(members[0])
     if origin is dict:
         return "{" + f"{_type(members[0])}: {_type(members[1])}, ..." + "}"
     return KINDS[hint].label if hint in KINDS else str(getattr(hint, "__name__", hint))

@@ -62,6 +62,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     removed. Raises DataError, naming `path`, where the system refuses, and where `path` is a device, a FIFO or a
     socket, which others use.
     """
+    if not path.name:  # of "." and "/"
+        raise DataError(f"{path}: can't be written: Is a directory")
     with suppress(OSError, ValueError):  # nothing is there, or writing will say what is wrong
         if problem := not_to_be_replaced(path):
             raise DataError(f"{path}: {problem}")

@@ -19,6 +19,7 @@ from nn_manual.messages import counted, one_line, quoted
 from nn_manual.run_directory.files import write_atomically
 from nn_manual.use.new_text import of_text
 from nn_manual.use.proposal import Line, commented, of_examples
+from nn_manual.use.schema_file import FIRST_LINE, SCHEMA_FILE, write_schema
 from nn_manual.use.table_columns import MOST_COUNTED, MOST_NAMES, Column, columns_of
 
 #: The endings of tables, of arrays and of texts.
@@ -34,14 +35,16 @@ FEW_ROWS, FEW_OF_A_CLASS = 10, 3
 
 def new_config(file: Path, targets: Sequence[str], output: Path | None = None, task: Task | None = None) -> str:
     """The text of a config that trains on a file, .csv, .csv.gz, .npz or .txt. `targets` are the columns, or the one
-    array, to predict. It is written to `output`, if that is given. The `task` is what the target looks like, unless it
-    is given.
+    array, to predict. It is written to `output`, if that is given, and the schema beside it, which its first line names
+    for editors. The `task` is what the target looks like, unless it is given.
 
-    Raises ConfigError for another ending, a target that is missing or too many, and an output that exists; DataError
-    for a file that can't be read, has no such column, or has nothing to learn from.
+    Raises ConfigError for another ending, a target that is missing or too many, and an output that exists or has the
+    schema's name; DataError for a file that can't be read, has no such column, or has nothing to learn from.
     """
     if output is not None and output.exists():
         raise ConfigError(f"-o {one_line(str(output))} exists: choose another name, or remove it")
+    if output is not None and output.name == SCHEMA_FILE:
+        raise ConfigError(f"-o {one_line(str(output))}: the schema beside the config has this name")
     if not file.name.endswith((*TABLES, *ARRAYS, *TEXTS)):
         endings = ", ".join((*TABLES, *ARRAYS, *TEXTS))
         raise ConfigError(f"FILE must end in one of {endings}, not {one_line(file.name)}")
@@ -64,6 +67,8 @@ def new_config(file: Path, targets: Sequence[str], output: Path | None = None, t
         lines = _of_table(file, shown, targets, task)
     text = "".join(f"{line}\n" for line in commented(lines))
     if output is not None:
+        text = f"{FIRST_LINE}\n{text}"
+        write_schema(output.with_name(SCHEMA_FILE))
         write_atomically(output, text.encode())
     return text
 

@@ -16,7 +16,7 @@ from nn_manual.cli.terminal import own_streams
 from .conftest import UNCHECKED, finish, start
 
 COMMANDS = ["new", "train", "check", "check-function", "plot", "evaluate", "predict", "summary", "unroll", "list"]
-COMMANDS += ["sample"]
+COMMANDS += ["sample", "schema"]
 #: What is said without a run: the help of each command, among others.
 SAYING = [["--version"], ["--help"], *([name, "--help"] for name in COMMANDS), ["list", "losses"]]
 FULL = "nn-manual: standard output: No space left on device\n"

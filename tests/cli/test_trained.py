@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -160,6 +161,37 @@ def test_list_of_what_is_no_kind(capsys: pytest.CaptureFixture[str]) -> None:
     assert "argument KIND: invalid choice: 'layer' (choose from 'layers', 'losses'," in capsys.readouterr().err
 
 
+def test_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["schema"]) == 0
+    printed = capsys.readouterr().out
+    assert json.loads(printed)["required"] == ["data", "batch_size", "epochs", "model", "loss", "optimizer"]
+    Path("schema.json").write_text("another one")
+    assert main(["schema", "-o", "schema.json"]) == 0
+    assert capsys.readouterr() == ("schema.json\n", "")
+    assert Path("schema.json").read_text(encoding="utf-8") == printed
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (".", ".: can't be written: Is a directory"),
+        ("", ".: can't be written: Is a directory"),
+        ("folder", "folder: can't be written: Is a directory"),
+        ("nowhere/schema.json", "nowhere/schema.json: can't be written: No such file or directory"),
+        ("/dev/null", "/dev/null: is a character device, not a file"),
+    ],
+)
+def test_a_schema_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], output: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    assert main(["schema", "-o", output]) == 5
+    assert capsys.readouterr() == ("", f"nn-manual: {message}\n")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "folder"]
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["--version"])
@@ -200,6 +232,8 @@ class TestNew:
         Path("table.csv").write_text(self.TABLE)
         assert main(["new", "table.csv", "--target", "kind", "-o", "new.yaml"]) == 0
         assert capsys.readouterr().out == "new.yaml; to train: nn-manual train new.yaml\n"
+        assert Path("new.yaml").read_text().startswith("# yaml-language-server: $schema=nn_manual.schema.json\n")
+        assert Path("nn_manual.schema.json").is_file()
         assert main(["train", "new.yaml", "epochs=30", "gradient_check.every=0", "--run-dir", "run"]) == 0
         capsys.readouterr()
         Path("new.csv").write_text("color,size\nblue,3\nred,4\n")
@@ -218,7 +252,10 @@ class TestNew:
         monkeypatch.chdir(tmp_path)
         Path("table.csv").write_text(self.TABLE)
         assert main(["new", "table.csv", "--target", "size"]) == 0
-        assert "    task: regression  " in capsys.readouterr().out
+        printed = capsys.readouterr().out
+        assert printed.startswith("data:\n")
+        assert "    task: regression  " in printed
+        assert not Path("nn_manual.schema.json").exists()
         assert main(["new", "nowhere.csv", "--target", "size"]) == 5
         assert capsys.readouterr().err == "nn-manual: nowhere.csv: No such file or directory\n"
         assert main(["new", "table.csv"]) == 2

@@ -17,6 +17,7 @@ from nn_manual.cli import main
 from .conftest import UNCHECKED, finish, start
 
 COMMANDS = ["train", "check", "check-function", "plot", "evaluate", "predict", "summary", "unroll", "list", "sample"]
+COMMANDS += ["schema"]
 
 ROOT = Path(__file__).parents[2]
 

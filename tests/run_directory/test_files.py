@@ -161,6 +161,13 @@ def test_an_impossible_place_is_named(tmp_path: Path, path: str, reason: str) ->
     assert sorted(os.listdir(tmp_path)) == ["a", "full"]
 
 
+@pytest.mark.parametrize("path", [".", "/"])
+def test_a_folder_without_a_name_is_no_place(path: str) -> None:
+    with pytest.raises(DataError) as caught:
+        write_atomically(Path(path), b"")
+    assert str(caught.value) == f"{path}: can't be written: Is a directory"
+
+
 OVERWRITE_FOREVER = """
 import sys
 from collections.abc import Callable

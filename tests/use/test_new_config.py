@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nn_manual.config import RunConfig, load_config
+from nn_manual.config.json_schema import schema_text
 from nn_manual.data import Arrays, Text
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.run.loading import load
@@ -52,7 +53,8 @@ def test_a_table_of_numbers_with_classes(written: Callable[..., RunConfig]) -> N
     data = arrays_of(written(FLOWERS, "species"))
     assert (data.task, data.categories, data.standardize, data.stratify) == ("classification", [], True, True)
     assert (data.missing, data.input, data.delimiter) == (None, None, None)
-    assert Path("out/new.yaml").read_text().splitlines()[:6] == [
+    assert Path("out/new.yaml").read_text().splitlines()[:7] == [
+        "# yaml-language-server: $schema=nn_manual.schema.json",
         "data:",
         "  Arrays:",
         "    file: ../table.csv                      # 30 rows with a target",
@@ -60,6 +62,25 @@ def test_a_table_of_numbers_with_classes(written: Callable[..., RunConfig]) -> N
         "    task: classification                    # the other one: --task",
         "    standardize: true                       # columns of different sizes would train badly",
     ]
+
+
+def test_the_schema_lies_beside_the_config_that_names_it(written: Callable[..., RunConfig]) -> None:
+    written(FLOWERS, "species")
+    assert sorted(path.name for path in Path("out").iterdir()) == ["new.yaml", "nn_manual.schema.json"]
+    assert Path("out/nn_manual.schema.json").read_text(encoding="utf-8") == schema_text()
+    Path("out/nn_manual.schema.json").write_text("of another version")
+    new_config(Path("table.csv"), ["species"], Path("out/another.yaml"))
+    assert Path("out/nn_manual.schema.json").read_text(encoding="utf-8") == schema_text()
+    assert new_config(Path("table.csv"), ["species"]).startswith("data:\n")
+
+
+def test_where_no_schema_can_be_written_there_is_no_config(written: Callable[..., RunConfig]) -> None:
+    written(FLOWERS, "species")
+    Path("out/nn_manual.schema.json").unlink()
+    Path("out/nn_manual.schema.json").mkdir()
+    with pytest.raises(DataError, match=r"^out/nn_manual\.schema\.json: can't be written: Is a directory$"):
+        new_config(Path("table.csv"), ["species"], Path("out/another.yaml"))
+    assert not Path("out/another.yaml").exists()
 
 
 def test_nothing_is_wider_than_100_columns(written: Callable[..., RunConfig]) -> None:
@@ -253,6 +274,7 @@ def test_too_many_names_for_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("table.csv", ["y"], "there.yaml", r"-o there\.yaml exists: choose another name, or remove it"),
         ("two.npz", ["y", "x"], None, "--target must name one array of an .npz"),
         ("table.csv", ["y", "y"], None, "--target must name each column once"),
+        ("table.csv", ["y"], "nn_manual.schema.json", r"-o nn_manual\.schema\.json: the schema beside the .*"),
     ],
 )
 def test_wrong_usage(
