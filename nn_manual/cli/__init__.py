@@ -1,5 +1,7 @@
 """The command line, nn-manual. Every heavy import waits until a command needs it."""
 
+# PYTHON_ARGCOMPLETE_OK: the shell may run nn-manual to complete its command line.
+
 from __future__ import annotations
 
 import signal

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from nn_manual.cli import commands
+from nn_manual.cli.completion import complete, override_keys
 from nn_manual.cli.function_options import EXIT_STATUSES_OF_A_FUNCTION, add_function_options
 from nn_manual.messages import one_line
 
@@ -52,6 +53,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     argparse does.
     """
     parser = _parser()
+    complete(parser)
     options, others = parser.parse_known_args(arguments)
     # argparse doesn't recognize overrides if an option stands between them and CONFIG.
     if others and (not hasattr(options, "overrides") or any(other.startswith("-") for other in others)):
@@ -231,4 +233,5 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 def _add_overrides(parser: argparse.ArgumentParser, help: str) -> None:
     # Without a default, argparse says that it is required.
-    parser.add_argument("overrides", nargs="*", default=[], metavar="KEY=VALUE", help=help)
+    overrides = parser.add_argument("overrides", nargs="*", default=[], metavar="KEY=VALUE", help=help)
+    overrides.completer = override_keys  # type: ignore[attr-defined]  # argcomplete asks for it

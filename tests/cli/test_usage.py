@@ -46,7 +46,8 @@ class TestHelp:
         program = (
             "import sys, nn_manual.cli\n"
             "try: nn_manual.cli.main([*sys.argv[1:], '--help'])\n"
-            "except SystemExit as end: print(end.code, {'torch', 'sklearn', 'matplotlib', 'numpy'} & {*sys.modules})"
+            "except SystemExit as end:\n"
+            "    print(end.code, {'torch', 'sklearn', 'matplotlib', 'numpy', 'argcomplete'} & {*sys.modules})"
         )
         done = subprocess.run(
             [sys.executable, "-c", program, *arguments],

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from nn_manual.messages import first_line
+
 #: The folder in which npm has installed it: then nothing is fetched.
 VARIABLE = "NN_MANUAL_LANGUAGE_SERVER"
 #: Another version may say the same in other words.
@@ -37,7 +39,7 @@ def installed(folder: Path) -> Path:
     command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), PACKAGE]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANGING, check=False)
     if done.returncode:
-        pytest.skip(f"npm can't install {PACKAGE}: {done.stderr.strip().splitlines()[-1:]}")
+        pytest.skip(f"npm can't install {PACKAGE}: {first_line(done.stderr)}")
     return folder
 
 
