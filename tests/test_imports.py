@@ -23,6 +23,7 @@ HEAVY = {
     "numba": {"compile"},
     "llvmlite": {"compile"},
     "matplotlib": {"plotting"},
+    "tensorboard": {"run"},
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -43,13 +43,13 @@ def _train(options: argparse.Namespace, group: ProcessGroup) -> tuple[Path, dict
         raise ConfigError("train takes one of these: CONFIG, --resume RUN")
     if options.resume is not None and options.run_dir is not None:
         raise ConfigError("--run-dir is for a new run; one that goes on stays in its directory")
-    started = group.remembered_run()
+    started, has_log = group.remembered_run(), options.log == "tensorboard"
     if options.resume is not None or started is not None:
         from nn_manual.run.resume import resume
 
         if started is not None:  # torchrun has started these processes again
-            return resume(Path(started), group=group)
-        return resume(options.resume, options.overrides, group)
+            return resume(Path(started), group=group, has_log=has_log)
+        return resume(options.resume, options.overrides, group, has_log=has_log)
     from nn_manual.config import load_config, reported
     from nn_manual.run.new_run import default_run_directory, run
 
@@ -57,7 +57,7 @@ def _train(options: argparse.Namespace, group: ProcessGroup) -> tuple[Path, dict
     directory = options.run_dir or Path(group.gather(str(default_run_directory(options.config)))[0])
     every_step = config.gradient_check.every == 1
     with reported(config.named_layers().values(), config.layer_folder, checked=every_step):
-        return directory, run(config, directory, group)
+        return directory, run(config, directory, group, has_log=has_log)
 
 
 def new(options: argparse.Namespace) -> int:

@@ -108,6 +108,9 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument(
         "--run-dir", type=Path, metavar="DIR", help="the new run directory (default: runs/<config name>/<time>)"
     )
+    train.add_argument(
+        "--log", choices=["tensorboard"], help="write the curves for TensorBoard, too, into the run directory"
+    )
     train.set_defaults(command=commands.train)
     check = names.add_parser("check", help="compare every tensor of one batch with torch's, without training")
     _add_config(check, nargs="?")

@@ -24,15 +24,15 @@ def default_run_directory(config_path: Path) -> Path:
 
 
 @quiet
-def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE) -> dict[str, Any]:
+def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE, *, has_log: bool = False) -> dict[str, Any]:
     """Train as `config` says, write everything into `directory`, print a line for each epoch; returns the summary.
 
     `directory` must be empty or not exist. Raises the errors of nn_manual.errors, and Interrupted once a signal has
     asked to stop. An error that ends a run early gets notes that say where it stopped and how to go on; the files in
     `directory` are whole. All processes of a `group` call this. The first alone writes and prints; the summary of the
-    others is empty.
+    others is empty. With `has_log`, the curves are also written for TensorBoard.
     """
-    writer, config = writer_of(directory, group), config.with_slices(group.size)
+    writer, config = writer_of(directory, group, has_log=has_log), config.with_slices(group.size)
     writer.check_new()
     check_compiling(config)
     split, model = load(config)

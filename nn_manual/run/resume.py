@@ -14,6 +14,7 @@ from nn_manual.run.agreement import agree
 from nn_manual.run.changes import MAY_CHANGE, changes, values_of
 from nn_manual.run.environment import blas, set_blas_threads
 from nn_manual.run.epochs import train
+from nn_manual.run.event_log import EventLog
 from nn_manual.run.keeper import origin_of
 from nn_manual.run.loading import check_compiling, load, quiet
 from nn_manual.run.manifest import RunCheckpoint, check_place, read_run_checkpoint
@@ -34,11 +35,12 @@ from nn_manual.step.slices.process_group import ALONE, ProcessGroup
 
 @quiet
 def resume(
-    path: Path, overrides: Sequence[str] = (), group: ProcessGroup = ALONE
+    path: Path, overrides: Sequence[str] = (), group: ProcessGroup = ALONE, *, has_log: bool = False
 ) -> tuple[Path, dict[str, Any] | None]:
     """Go on with the run directory `path` from its newest checkpoint, or from the checkpoint `path`; later checkpoints
     are then removed. Without a checkpoint, the run starts anew. Returns the run directory and the summary, or None
-    instead of the summary for a run that had finished.
+    instead of the summary for a run that had finished. If the run has a log for TensorBoard, the log goes on; with
+    `has_log` there is one from then on, with all epochs.
 
     On the same machine, with the same versions, the run ends like one that never stopped: with the same weights, state
     of the optimizer, ledger and metrics, except for their seconds. Where a version or a file has changed, a note on
@@ -46,7 +48,8 @@ def resume(
     for a directory that is no run, a checkpoint that can't be read and other data, and what `run` raises. All processes
     of a `group` call this; they may be more or fewer than those that wrote the checkpoint.
     """
-    writer = writer_of(_place(path)[0], group)
+    directory, _ = _place(path)
+    writer = writer_of(directory, group, has_log=has_log or EventLog.is_in(directory))
     with writer.lock():
         directory, checkpoint = _place(path)  # again, under the lock: another process may have written since
         writer.remove_temporary()

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
+from nn_manual.run.event_log import EventLog, check_tensorboard
 from nn_manual.run.writer import RunWriter
 from nn_manual.step.slices.process_group import ProcessGroup
 from nn_manual.training.steps import Step
@@ -120,6 +121,10 @@ class NoWriter:
         return {}
 
 
-def writer_of(directory: Path, group: ProcessGroup) -> RunWriter | NoWriter:
-    """The writer of the run directory on this process: the first process of a group writes, and no other."""
-    return NoWriter() if group.rank else RunWriter(directory)
+def writer_of(directory: Path, group: ProcessGroup, *, has_log: bool = False) -> RunWriter | NoWriter:
+    """The writer of the run directory on this process: the first process of a group writes, and no other. Every process
+    raises ConfigError if there is to be a log and nothing that writes it.
+    """
+    if has_log:
+        check_tensorboard()
+    return NoWriter() if group.rank else RunWriter(directory, EventLog(directory) if has_log else None)

@@ -15,6 +15,7 @@ from nn_manual.errors import DataError, GradientMismatch
 from nn_manual.messages import one_line
 from nn_manual.plotting import plot_runs
 from nn_manual.run.bundle import keep
+from nn_manual.run.event_log import EventLog
 from nn_manual.run.training_run import BEST_FILE, TrainingRun
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import (
@@ -33,10 +34,12 @@ FIGURE_FILE = "loss.png"
 
 
 class RunWriter:
-    """Writes a run into `directory`. The other processes of a run have a NoWriter."""
+    """Writes a run into `directory`, and its curves into a log, if it has one. The other processes of a run have a
+    NoWriter.
+    """
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, log: EventLog | None = None) -> None:
+        self.directory, self._log = directory, log
 
     def check_new(self) -> None:
         """Raise DataError where a new run can't be made."""
@@ -89,7 +92,14 @@ class RunWriter:
 
     def epochs(self, size: int | None) -> files.JsonLines:
         """Open the file with a line for each epoch, from this size on, or a new file if the size is None."""
-        self._epochs = files.JsonLines(within(self.directory, metrics.METRICS_FILE), size)
+        listener = None if self._log is None else self._log.add
+        self._epochs = files.JsonLines(within(self.directory, metrics.METRICS_FILE), size, listener)
+        if self._log is not None:
+            try:
+                self._log.begin()
+            except BaseException:
+                self._epochs.close()
+                raise
         return self._epochs
 
     def gradients(self, window: int, size: int | None) -> ledger.LedgerLines:

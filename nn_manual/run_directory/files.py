@@ -141,13 +141,17 @@ class JsonLines:
     Without a `size`, the file is a new one: it is an error if `path` exists. With a `size`, the file is cut back to
     that many bytes, and grows from there. A file with hard links is copied first: after `cp -al`, it is also the file
     of another run. Opening, flushing and closing raise DataError, naming the file.
+
+    A `listener` is called with each record that is appended.
     """
 
     #: A line takes about 150 bytes, so this is 600 KB: enough that system calls take no time, little enough to lose.
     BUFFERED_LINES = 4096
 
-    def __init__(self, path: Path, size: int | None = None) -> None:
-        self.path = path
+    def __init__(
+        self, path: Path, size: int | None = None, listener: Callable[[dict[str, Any]], None] | None = None
+    ) -> None:
+        self.path, self._listener = path, listener
         self._lines: list[str | Callable[[], str]] = []
         try:
             if size is not None and path.stat().st_nlink > 1:
@@ -161,6 +165,8 @@ class JsonLines:
     def append(self, record: dict[str, Any]) -> None:
         """Add one line. Raises TypeError for a value that JSON can't hold."""
         self._append(self.encode(record))
+        if self._listener is not None:
+            self._listener(record)
 
     def append_later(self, line: Callable[[], str]) -> None:
         """Add one line. `line` is called when it is written, and returns its JSON text."""

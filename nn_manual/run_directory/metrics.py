@@ -85,16 +85,22 @@ def read_run(path: Path) -> RecordedRun:
     null stands for a float that was not finite, and is read as NaN. Unknown keys are passed over.
     """
     check_exists(path)
-    config_file, metrics_file = within(path, CONFIG_FILE), within(path, METRICS_FILE)
+    config_file = within(path, CONFIG_FILE)
     try:
         config = read_file(config_file).decode()
     except UnicodeDecodeError as error:
         raise DataError(f"{config_file}: is not UTF-8 text: {error}") from error
     # A directory's name is bytes: they may be no UTF-8, which can't be printed, or have line ends.
     name = one_line(os.fsencode(Path(*path.resolve().parts[-2:])).decode(errors="replace"))
-    metrics = columns(metrics_file, read_records(metrics_file), METRICS_COLUMNS, OPTIONAL_COLUMNS)
+    metrics = read_metrics(path)
     gradients, ledger = read_gradients(within(path, GRADIENTS_FILE))
     return RecordedRun(name, config, metrics, gradients, ledger, _stop_of(read_summary(path)))
+
+
+def read_metrics(path: Path) -> dict[str, Array]:
+    """The columns of the run directory's metrics.jsonl, one entry for each epoch. Raises what `read_run` does."""
+    metrics_file = within(path, METRICS_FILE)
+    return columns(metrics_file, read_records(metrics_file), METRICS_COLUMNS, OPTIONAL_COLUMNS)
 
 
 _SUMMARY = TypeAdapter(Summary)

@@ -217,6 +217,14 @@ def test_what_is_not_finite_is_null(tmp_path: Path, value: float) -> None:
     assert (tmp_path / "lines").read_text() == '{"epoch": 1, "train_loss": null, "name": "a"}\n'
 
 
+def test_a_listener_hears_each_record_that_is_appended(tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+    with JsonLines(tmp_path / "lines.jsonl", listener=heard.append) as lines:
+        lines.append({"epoch": 1})
+        lines.append({"epoch": 2})
+    assert heard == [{"epoch": 1}, {"epoch": 2}]
+
+
 def test_what_is_encoded_later_is_encoded_when_the_line_is_written(tmp_path: Path) -> None:
     text = "too early"
     with JsonLines(tmp_path / "lines") as lines:
