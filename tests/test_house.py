@@ -99,7 +99,7 @@ def entered(run: Callable[[], object]) -> set[tuple[str, str]]:
 
 
 def example(**settings: Any) -> tuple[Trainer, Examples]:
-    """README's, and its batch."""
+    """A small net, and its batch."""
     generator = np.random.default_rng(0)
     input = generator.standard_normal((64, 2), dtype=np.float32)
     model = Sequential(Linear(2, 16), ReLU(), Linear(16, 2), seed=0)
@@ -109,7 +109,7 @@ def example(**settings: Any) -> tuple[Trainer, Examples]:
 
 @pytest.mark.parametrize(("check_every", "most"), [(0, 5), (1, 16)])
 def test_a_step_enters_few_files(check_every: int, most: int) -> None:
-    """The third one of README's example."""
+    """The third one of such a training."""
     trainer, batch = example(check_every=check_every)
     for _ in range(2):
         trainer.train_step(*batch)

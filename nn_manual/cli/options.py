@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     train.set_defaults(command=commands.train)
     check = names.add_parser("check", help="compare every tensor of one batch with torch's, without training")
     _add_config(check, nargs="?")
-    check.add_argument("--catalogue", action="store_true", help="check the package's layers, losses and optimizers")
+    check.add_argument("--catalogue", action="store_true", help="check the package's components: a minute")
     check.add_argument(
         "--replay", type=Path, metavar="BUNDLE", help="run a recorded step again that differed from torch's"
     )

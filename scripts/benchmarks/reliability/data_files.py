@@ -32,7 +32,7 @@ NUM_AT_ONCE = 1_000
 SLOW_SECONDS = 5.0
 #: The longest message: a line or two of names and values, beside the path.
 LONGEST_MESSAGE = 1000
-#: The exit status of DataError, as README has it.
+#: The exit status of DataError, as docs/command_line.md has it.
 EXIT_STATUS = 5
 
 
