@@ -18,6 +18,7 @@ test-all: test $(VENV)/notebook
 lint: $(READY)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 nn_manual _nn_manual_pytest_plugin.py
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -8,6 +8,7 @@ import functools
 import os
 import re
 import signal
+import sys
 import traceback
 from pathlib import Path
 from types import CodeType
@@ -15,8 +16,11 @@ from typing import Any
 
 from nn_manual.messages import first_line, one_line
 
-#: What asks to stop: Ctrl-C, `kill`, and a terminal that is closed.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: What asks to stop, and how a message says it: Ctrl-C, `kill`, and a terminal that is closed.
+_WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
+
+#: Those of them that this system has: Windows has no SIGHUP.
+SIGNALS = tuple(signal.Signals[name] for name in _WORDS if hasattr(signal, name))
 
 
 class NNManualError(Exception):
@@ -66,15 +70,17 @@ class Interrupted(KeyboardInterrupt):
     """A signal has asked to stop: SIGINT, SIGTERM or SIGHUP. `exit_status` is what a shell reports for it."""
 
     def __init__(self, signum: int) -> None:
-        words: dict[int, str] = {signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
-        super().__init__(words.get(signum, "interrupted"))
+        super().__init__(_WORDS[signal.Signals(signum).name])
         self.exit_status = 128 + signum
 
 
 def end_at_once(signum: int) -> None:
     """End this process as the signal does by default. A signal handler calls this. It would be too late to restore the
     default handler for the next signal: that signal may have come already, and then Python prints a traceback.
+    Windows knows no end by a signal: there the exit status is that of a shell elsewhere.
     """
+    if sys.platform == "win32":
+        os._exit(128 + signum)
     signal.signal(signum, signal.SIG_DFL)
     os.kill(os.getpid(), signum)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import os
+import shlex
+import sys
 from collections.abc import Collection
 from itertools import takewhile
 
@@ -52,6 +55,15 @@ def first_line(text: str) -> str:
 def quoted(name: str) -> str:
     """A name or a text from a file or a command line, as a message cites it."""
     return one_line(repr(name), LONGEST_VALUE)
+
+
+def shell_word(path: str | os.PathLike[str]) -> str:
+    """A path as a command has it that somebody copies into a shell."""
+    if sys.platform == "win32":  # its shells don't take the quotes of the others
+        from subprocess import list2cmdline  # heavy, and needed here alone
+
+        return list2cmdline([os.fspath(path)])
+    return shlex.quote(os.fspath(path))
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

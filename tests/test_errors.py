@@ -6,6 +6,8 @@ import ast
 import errno
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -20,6 +22,7 @@ import nn_manual
 from nn_manual.errors import (
     Interrupted,
     OthersEnded,
+    end_at_once,
     first_words_of,
     is_from_outside,
     notes_of,
@@ -276,3 +279,22 @@ def test_the_notes_on_an_error() -> None:
     assert notes_of(error) == ["a\\x1b\\nb"]
     error.__notes__ = 5  # type: ignore[assignment]  # nobody can stop it
     assert notes_of(error) == []
+
+
+def test_a_process_that_a_signal_ends_at_once_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    statuses = list[int]()
+
+    def leave(status: int) -> None:
+        statuses.append(status)
+        raise SystemExit  # os._exit doesn't come back
+
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(os, "_exit", leave)
+    with pytest.raises(SystemExit):
+        end_at_once(signal.SIGTERM)
+    assert statuses == [143]
+
+
+def test_a_system_without_a_signal_for_closed_terminals() -> None:
+    code = "import signal; del signal.SIGHUP; from nn_manual.errors import SIGNALS; print([*map(int, SIGNALS)])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[2, 15]\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -86,6 +88,15 @@ def test_importing_loads_nothing_heavy() -> None:
 def test_help_loads_not_even_numpy() -> None:
     code = "import sys, nn_manual.cli; print('numpy' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+
+@pytest.mark.parametrize("own", [{}, {"OPENBLAS_THREAD_TIMEOUT": "7"}, {"GOMP_SPINCOUNT": ""}])
+def test_variables_of_the_environment_that_are_set_stay(own: dict[str, str]) -> None:
+    ours = {"OPENBLAS_THREAD_TIMEOUT": "18", "GOMP_SPINCOUNT": "3000"}
+    code = f"import json, nn_manual, os; print(json.dumps([os.environ[name] for name in {[*ours]}]))"
+    others = {name: value for name, value in os.environ.items() if name not in ours}
+    said = subprocess.check_output([sys.executable, "-c", code], env=others | own, text=True)
+    assert json.loads(said) == [*(ours | own).values()]
 
 
 def test_every_public_name_is_there() -> None:

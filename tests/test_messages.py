@@ -1,7 +1,9 @@
+import sys
+
 import pytest
 
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import LONGEST_LINE, counted, nearest, one_line, quoted
+from nn_manual.messages import LONGEST_LINE, counted, nearest, one_line, quoted, shell_word
 
 
 @pytest.mark.parametrize(
@@ -72,3 +74,17 @@ def test_nearest(name: str, known: list[str], meant: str | None) -> None:
 
 def test_nearest_of_a_giant_name_is_quick() -> None:
     assert nearest("x" * 250_000, ["optimizer", "x" * 30]) is None
+
+
+@pytest.mark.parametrize(
+    ("platform", "path", "word"),
+    [
+        ("linux", "runs/digits", "runs/digits"),
+        ("linux", "my runs/it's", "'my runs/it'\"'\"'s'"),
+        ("win32", r"runs\digits", r"runs\digits"),
+        ("win32", r"my runs\it's", '"my runs\\it\'s"'),
+    ],
+)
+def test_a_path_as_a_shell_takes_it(platform: str, path: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    assert shell_word(path) == word

@@ -105,10 +105,13 @@ def check(options: argparse.Namespace) -> int:
 
 def check_function(options: argparse.Namespace) -> int:
     """Check a function against its definition. Returns the exit status."""
-    from nn_manual.cli.own_process import check_in_own_process
+    if sys.platform == "win32":
+        from nn_manual.functions.from_text import check_named_function as check_named
+    else:
+        from nn_manual.cli.own_process import check_in_own_process as check_named
 
     return _report(
-        check_in_own_process(
+        check_named(
             options.function,
             options.reference,
             options.shapes,

@@ -1,4 +1,7 @@
-"""check-function in a process of its own: a kernel may end the process, and this is reported, too."""
+"""check-function in a process of its own: a kernel may end the process, and this is reported, too.
+
+Not on Windows, which passes no pipe to a process by its number.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,8 @@ from nn_manual.messages import one_line
 
 if TYPE_CHECKING:
     from nn_manual.functions.function_report import BatteryRow
+
+assert sys.platform != "win32"  # a type checker for Windows reads no further
 
 #: Every so many seconds we look whether the process still lives: its own children may keep its end of the pipe open.
 LOOK_AFTER = 0.2
@@ -70,7 +75,7 @@ def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected:
     is only suspected, and the row runs again as the first one in another process.
     """
     parent_end, child_end = Pipe()
-    with tempfile.TemporaryFile("w+") as dump, parent_end:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as dump, parent_end:
         with child_end:
             process = _start(child_end, dump)
         doing = None

@@ -76,7 +76,7 @@ def own_streams() -> Iterator[TextIO]:
 def _own(stream: TextIO | None, stack: ExitStack) -> TextIO:
     """The stream with a descriptor of its own; the stream itself if it has none, as in a test or a notebook."""
     if stream is None:
-        return stack.enter_context(open(os.devnull, "w"))
+        return stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
     try:
         own = _Own(stream)
         stream.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +40,9 @@ def reading(place: Path | str, *corrupt: type[Exception]) -> Iterator[None]:
 
 
 def machine_memory() -> int:
-    """The bytes of memory that this machine has."""
+    """The bytes of memory that this machine has. Windows doesn't tell Python: there, as many as an address can name."""
+    if sys.platform == "win32":
+        return sys.maxsize
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -26,7 +25,7 @@ from nn_manual.config.config_file import dump_yaml
 from nn_manual.config.yaml_tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.layers.with_lengths import LENGTHS
-from nn_manual.messages import one_line
+from nn_manual.messages import one_line, shell_word
 from nn_manual.run.environment import versions
 from nn_manual.run_directory.files import check_exists, read_file, write_atomically
 from nn_manual.run_directory.values import SHA256, Count, Finite, NotNegative, Positive, Text, validated
@@ -78,7 +77,7 @@ def check_bundle_exists(directory: Path) -> None:
     if any(within(directory, name).exists() for name in (BUNDLE_FILE, TENSORS_FILE)):
         return
     folders = [folder for folder in sorted(directory.iterdir()) if not folder.is_symlink()]
-    bundles = [shlex.quote(str(folder)) for folder in folders if (folder / BUNDLE_FILE).exists()]
+    bundles = [shell_word(folder) for folder in folders if (folder / BUNDLE_FILE).exists()]
     if bundles:
         raise DataError(f"{directory}: is no bundle; did you mean --replay {' or '.join(bundles)}?")
     raise DataError(f"{directory}: is no bundle, and holds none: no step of it differed from torch's")
@@ -120,7 +119,7 @@ def keep(
         return f"it can't be replayed: {error}"
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return f"to run this step again: nn-manual check --replay {shlex.quote(str(final))}"
+    return f"to run this step again: nn-manual check --replay {shell_word(final)}"
 
 
 def _write(

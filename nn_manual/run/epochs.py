@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
 from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError, out_of_memory
+from nn_manual.messages import shell_word
 from nn_manual.run.keeper import CheckpointKeeper
 from nn_manual.run.silent import NoBar, NoWriter
 from nn_manual.run.stop_request import StopRequest, stop_request
@@ -144,4 +144,4 @@ def _how_to_resume(directory: Path) -> str:
     """The sentence with the command that goes on with the run."""
     newest = next(map(step_of, checkpoints_of(directory)), None)
     what = "to start it again" if newest is None else f"to go on from step {newest}"
-    return f"{what}: nn-manual train --resume {shlex.quote(str(directory))}"
+    return f"{what}: nn-manual train --resume {shell_word(directory)}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from nn_manual.config import RunConfig, dump_config, load_config, reported
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import counted, one_line
+from nn_manual.messages import counted, one_line, shell_word
 from nn_manual.run.agreement import agree
 from nn_manual.run.changes import MAY_CHANGE, changes, values_of
 from nn_manual.run.environment import blas, set_blas_threads
@@ -122,7 +121,7 @@ def _offering(error: DataError, checkpoint: Path) -> DataError:
     run, step = checkpoint.parent.parent, step_of(checkpoint) or 0
     older = [other for other in checkpoints_of(run) if (step_of(other) or 0) < step]
     if older:
-        error.add_note(f"to go on from the one before it: nn-manual train --resume {shlex.quote(str(older[0]))}")
+        error.add_note(f"to go on from the one before it: nn-manual train --resume {shell_word(older[0])}")
     elif _is_finished(run):
         error.add_note("there is none before it: a new run with the same config ends in the same way")
     else:

@@ -25,6 +25,7 @@ from nn_manual.run_directory.checkpoints import (
     step_of,
     write_checkpoint,
 )
+from nn_manual.run_directory.lock import lock
 from nn_manual.run_directory.weights import write_weights
 from nn_manual.run_directory.within import within
 from nn_manual.step.slices.process_group import ProcessGroup
@@ -51,7 +52,7 @@ class RunWriter:
 
     def lock(self) -> AbstractContextManager[None]:
         """The context in which no other process writes into the directory."""
-        return files.lock(self.directory)
+        return lock(self.directory)
 
     def remove_temporary(self) -> None:
         """Remove the temporary files that a killed process has left."""

@@ -6,14 +6,14 @@ instant, old or new; a file that grows lacks at most the end of its last line.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -102,24 +102,12 @@ def remove_temporary(folder: Path) -> None:
             raise DataError(f"{path}: can't be removed: {error.strerror}") from error
 
 
-@contextmanager
-def lock(directory: Path) -> Iterator[None]:
-    """The context in which no other process has the directory's lock. Raises DataError where one has it already."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise DataError(f"{directory}: another process is training this run") from error
-        except OSError as error:
-            raise DataError(f"{directory}: can't be locked: {error.strerror}") from error
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def sync_directory(path: Path) -> None:
-    """Bring a directory's entries to the disk: without that, a power cut can undo a rename."""
+    """Bring a directory's entries to the disk: without that, a power cut can undo a rename. Windows doesn't open
+    directories, and keeps a journal of their entries by itself.
+    """
+    if sys.platform == "win32":
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -128,3 +128,10 @@ def test_free_cores(cores: set[int], variable: str, count: int, monkeypatch: pyt
     check_choice(Choice(threads=count))
     with pytest.raises(ConfigError, match=rf"^threads must be 1 to {count}, .*, not {count + 1}$"):
         check_choice(Choice(threads=count + 1))
+
+
+def test_free_cores_where_a_process_is_not_kept_to_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert free_cores() == 3

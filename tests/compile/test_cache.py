@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -181,3 +182,24 @@ def test_helpers_that_fail_are_done_without(
     monkeypatch.setattr("sys.executable", "/bin/false")
     assert np.isfinite(plans.loss())
     assert not any(helped.values())
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "folder"),
+    [
+        ("linux", {"HOME": "/home/me"}, "/home/me/.cache/nn_manual"),
+        ("linux", {"HOME": "/home/me", "XDG_CACHE_HOME": "/caches"}, "/caches/nn_manual"),
+        ("darwin", {"HOME": "/Users/me"}, "/Users/me/Library/Caches/nn_manual"),
+        ("win32", {"HOME": "/me", "LOCALAPPDATA": "/me/AppData/Local"}, "/me/AppData/Local/nn_manual"),
+        ("win32", {"HOME": "/me", "LOCALAPPDATA": "/me", DIRECTORY: "/mine"}, "/mine"),
+    ],
+)
+def test_where_kernels_lie(
+    platform: str, variables: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (DIRECTORY, "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert cache.directory() == Path(folder)

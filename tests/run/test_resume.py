@@ -24,8 +24,8 @@ from nn_manual.run.keeper import origin_of
 from nn_manual.run.loading import load
 from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
-from nn_manual.run_directory import files
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, step_of, write_checkpoint
+from nn_manual.run_directory.lock import lock
 from nn_manual.run_directory.weights import read_weights
 
 pytestmark = pytest.mark.usefixtures("without_figure")
@@ -188,7 +188,7 @@ def test_what_is_no_run(tmp_path: Path, kind: str) -> None:
 def test_one_process_at_a_time(config_path: Path, tmp_path: Path) -> None:
     stopped(config_path, tmp_path / "run", 4)
     with (
-        files.lock(tmp_path / "run"),
+        lock(tmp_path / "run"),
         pytest.raises(DataError, match=rf"^{tmp_path / 'run'}: another process is training this run$"),
     ):
         resume(tmp_path / "run")

@@ -18,7 +18,14 @@ import pytest
 from no_files import NO_FILES
 
 from nn_manual.errors import DataError
-from nn_manual.run_directory.files import JsonLines, create_run_directory, remove_temporary, write_atomically
+from nn_manual.run_directory.files import (
+    JsonLines,
+    create_run_directory,
+    remove_temporary,
+    sync_directory,
+    write_atomically,
+    write_json,
+)
 from nn_manual.run_directory.weights import read_weights
 
 # The run directory
@@ -93,6 +100,17 @@ def test_a_failure_leaves_the_old_file_and_no_other(
     assert str(caught.value) == message
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["model.safetensors"]
+
+
+def test_windows_opens_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, flags: int) -> int:  # noqa: ARG001 - the signature of os.open
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(os, "open", refuse)
+    sync_directory(tmp_path)
+    write_json(tmp_path / "file.json", {"step": 1})
+    assert json.loads((tmp_path / "file.json").read_text()) == {"step": 1}
 
 
 def test_no_link_is_written_through(tmp_path: Path) -> None:
