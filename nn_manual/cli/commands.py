@@ -28,8 +28,6 @@ def train(options: argparse.Namespace) -> int:
         if group.rank:
             return 0
         if summary is None:
-            more = "unless early stopping ended it, more epochs go on from its end: add epochs=N"
-            print(f"{one_line(str(directory))}: this run has finished; {more}")
             return 0
         print(describe(summary, directory))
     return GradientMismatch.exit_status if summary["gradient_check"]["vacuous"] else 0

@@ -13,7 +13,7 @@ from nn_manual.config.yaml_tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError
 
 #: The keys of a config that may change when a run goes on.
-MAY_CHANGE = ("epochs", "checkpoint", "gradient_check", "blas", "threads")
+MAY_CHANGE = ("epochs", "early_stopping", "checkpoint", "gradient_check", "blas", "threads")
 
 #: The values of these keys for a run of a version that didn't have the keys.
 BEFORE = {

@@ -11,6 +11,7 @@ from nn_manual.errors import ConfigError, DataError
 from nn_manual.messages import counted, one_line, shell_word
 from nn_manual.run.agreement import agree
 from nn_manual.run.changes import MAY_CHANGE, changes, values_of
+from nn_manual.run.early_stopping import follow_again, how_to_go_on
 from nn_manual.run.environment import blas, set_blas_threads
 from nn_manual.run.epochs import train
 from nn_manual.run.event_log import EventLog
@@ -37,9 +38,9 @@ def resume(
     path: Path, overrides: Sequence[str] = (), group: ProcessGroup = ALONE, *, has_log: bool = False
 ) -> tuple[Path, dict[str, Any] | None]:
     """Go on with the run directory `path` from its newest checkpoint, or from the checkpoint `path`; later checkpoints
-    are then removed. Without a checkpoint, the run starts anew. Returns the run directory and the summary, or None
-    instead of the summary for a run that had finished. If the run has a log for TensorBoard, the log goes on; with
-    `has_log` there is one from then on, with all epochs.
+    are then removed. Without a checkpoint, the run starts anew. Returns the run directory and the summary. For a run
+    that had finished, it says what to add to go on, and returns None instead of the summary. If the run has a log for
+    TensorBoard, the log goes on; with `has_log` there is one from then on, with all epochs.
 
     On the same machine, with the same versions, the run ends like one that never stopped: with the same weights, state
     of the optimizer, ledger and metrics, except for their seconds. Where a version or a file has changed, a note on
@@ -59,6 +60,7 @@ def resume(
         if checkpoint is None and _is_finished(directory):
             if overrides:
                 raise DataError(f"{directory}: this run has finished, and has no checkpoint to go on from")
+            writer.say(f"{one_line(str(directory))}: this run has finished, and has no checkpoint to go on from")
             return directory, None
         check_compiling(config)
         if kept is not None:
@@ -74,9 +76,13 @@ def resume(
                 _load(training, kept, checkpoint)
                 _compare(origin, kept.manifest, checkpoint, writer)
                 _check_sizes(directory, kept.manifest["sizes"], training.epoch)
+                if kept.config.get("early_stopping") != values_of(dump_config(config))["early_stopping"]:
+                    follow_again(training, directory)
             if training.ended and _is_finished(directory) and within(directory, FIGURE_FILE).exists():
+                ended = f"{one_line(str(directory))}: {how_to_go_on(training)}"
                 if training.early_stop.has_stopped and overrides:
-                    raise ConfigError(f"{one_line(str(directory))}: early stopping has ended this run for good")
+                    raise ConfigError(ended)
+                writer.say(ended)
                 return directory, None
             writer.cut_back(checkpoint)
             writer.write_config(config, split)

@@ -124,7 +124,7 @@ def test_other_differences_are_refused(config_path: Path, tmp_path: Path, overri
     before = sorted((tmp_path / "run").rglob("*"))
     with pytest.raises(ConfigError) as caught:
         resume(tmp_path / "run", overrides)
-    allowed = "epochs, checkpoint, gradient_check, blas, threads"
+    allowed = "epochs, early_stopping, checkpoint, gradient_check, blas, threads"
     assert str(caught.value) == f"{message}\na run that goes on may only change {allowed}"
     assert sorted((tmp_path / "run").rglob("*")) == before
     resume(tmp_path / "run", ["seed=0", "gradient_check={every: 2, memory: 1 MB}", "checkpoint.keep=1"])
@@ -301,14 +301,6 @@ def test_other_entries_beside_the_checkpoints(config_path: Path, tmp_path: Path)
     (tmp_path / "run" / "checkpoints" / "step-9999").mkdir()
     resume(tmp_path / "run")
     assert len(lines(tmp_path / "run" / "metrics.jsonl")) == 3
-
-
-def test_early_stopping_ends_a_run_for_good(config_path: Path, tmp_path: Path) -> None:
-    run(load_config(config_path, ["early_stopping={patience: 1, min_delta: 100}"]), tmp_path / "run")
-    (tmp_path / "run" / "loss.png").write_bytes(b"figure")
-    assert resume(tmp_path / "run")[1] is None
-    with pytest.raises(ConfigError, match=r"run: early stopping has ended this run for good$"):
-        resume(tmp_path / "run", ["epochs=9"])
 
 
 def test_a_checkpoint_by_its_name_alone(config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
