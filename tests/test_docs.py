@@ -62,6 +62,22 @@ def test_python_with_scikit_learn_works_as_it_stands(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.slow
+def test_the_kernel_of_the_command_line_passes(tmp_path: Path) -> None:
+    """It alone runs the page's command."""
+    page = (DOCS / "checking_your_own_code.md").read_text(encoding="utf-8")
+    section = page[page.index("## From the command line") : page.index("## Float16")]
+    (module,), (command,) = (re.findall(rf"```{kind}\n(.*?)```", section, re.DOTALL) for kind in ("python", "sh"))
+    (tmp_path / "my_kernels.py").write_text(module)
+    path = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\nfull size      bfloat16\n" in done.stdout
+
+
+@pytest.mark.slow
 def test_using_a_model_works_as_it_stands(tmp_path: Path) -> None:
     """It alone runs the page's commands one after the other."""
     page = (DOCS / "using_a_model.md").read_text(encoding="utf-8")
