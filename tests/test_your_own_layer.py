@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -49,6 +50,16 @@ def test_the_layer_with_weights_trains_checked(capsys: pytest.CaptureFixture[str
 def test_the_layer_trains_checked() -> None:
     assert cli.main(["train", "swish.yaml", "--run-dir", "run"]) == 0
     assert cli.main(["check", "run/config.yaml"]) == 0
+
+
+def test_no_input_is_too_large_for_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warnings are errors here: an exp that overflows would be one."""
+    monkeypatch.syspath_prepend(Path.cwd())
+    layer = importlib.import_module("my_layers").Swish(slope=1.5)
+    input = np.array([-1e30, -1000, 0, 1000, 1e30], np.float32)
+    output, saved = layer.forward(input)
+    assert output.tolist() == [0, 0, 0, 1000, np.float32(1e30)]
+    assert layer.backward(saved, np.ones_like(input)).tolist() == [0, 0, 0.5, 1, 1]
 
 
 def test_the_report_says_what_it_is_compared_with(capsys: pytest.CaptureFixture[str]) -> None:
