@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 from runs import CONFIG, names, write_config
 
 from nn_manual.cli import main
+
+ROOT = Path(__file__).parents[2]
 
 #: A layer with a formula that branches on a value.
 BRANCHING = """\
@@ -79,3 +83,13 @@ def test_a_file_that_can_not_be_written(small: Path, capsys: pytest.CaptureFixtu
     assert main(["unroll", "small.yaml", "-o", "nowhere/step.py"]) == 5
     assert "nowhere/step.py" in capsys.readouterr().err
     assert names(small) == ["small.yaml"]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no checkout")
+def test_git_ignores_what_the_pages_write_into_a_checkout() -> None:
+    pages = [ROOT / "README.md", ROOT / "docs" / "unroll.md"]
+    commands = [re.findall(r"^nn-manual unroll .*-o (\S+)", page.read_text(encoding="utf-8"), re.M) for page in pages]
+    assert all(commands)
+    written = {name for found in commands for script in found for name in (script, script.replace(".py", ".npz"))}
+    ignored = subprocess.check_output(["git", "check-ignore", *sorted(written)], cwd=ROOT, text=True)
+    assert set(ignored.split()) == written
