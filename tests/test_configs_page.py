@@ -20,6 +20,8 @@ from nn_manual.model.initializers import Initializer
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.registry import KINDS
 
+DOCS = Path(__file__).parents[1] / "docs"
+
 SECTIONS: dict[str, type] = {
     "Data": Dataset,
     "Layers": Layer,
@@ -72,7 +74,16 @@ def test_a_csv_is_trained_on_as_the_page_says(tmp_path: Path) -> None:
     assert done.stdout.startswith("sepal_length,sepal_width,petal_length,petal_width,species\n5.1,3.5,1.4,0.2,0\n")
     accuracies = [float(accuracy) for accuracy in re.findall(r"accuracy ([\d.]+)% after", done.stdout)]
     assert accuracies[-1] > 90
-    assert {"config.yaml", "loss.png"} <= {path.name for path in (tmp_path / "flowers").iterdir()}
-    assert (tmp_path / "flowers.svg").exists()
+    assert {"config.yaml", "loss.png"} <= {path.name for path in (tmp_path / "iris").iterdir()}
+    assert (tmp_path / "iris.svg").exists()
     *_, error = re.findall(r"validation loss ([\d.]+) after", done.stdout)
     assert float(error) < 0.5
+
+
+def test_no_two_pages_write_one_file() -> None:
+    """Whoever follows both in a folder would get the other one's columns."""
+    pages = [page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("*.md"))]
+    written = [set(re.findall(r"(?:> |open\(\")(\w+\.csv)", page)) for page in pages]
+    names = [name for found in written for name in found]
+    assert {"iris.csv", "flowers.csv", "clouds.csv"} <= set(names)
+    assert len(names) == len(set(names))
