@@ -74,5 +74,5 @@ def test_exporting_an_activation_is_all_there_is_to_adding_one(
     assert isinstance(load_config(config).model[0], doubled)
 
     monkeypatch.setattr(catalogue, "entry", lambda name, *_: catalogue.Entry(name, "", 0, 0, 0, None, ""))
-    assert "Doubled()" in [entry.component for entry in catalogue.catalogue().entries]
+    assert "Doubled() of 4x3" in [entry.component for entry in catalogue.catalogue().entries]
     assert "Doubled()-4x3-float32-random" in _nn_manual_pytest_plugin._cases("nn_manual.layers")

@@ -6,6 +6,8 @@ near zero those of an eps. So each component meets each kind of input with each 
 
 from __future__ import annotations
 
+import textwrap
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
@@ -19,7 +21,7 @@ from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.registry import components, examples, takes_layers
 
-#: Characters of a component with its settings, for which a row of 80 columns has room.
+#: Characters of a component with its settings, for which a row of 80 columns has room. More go on in the next line.
 WIDEST = 38
 
 
@@ -38,7 +40,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class CatalogueReport:
-    """All entries. str() is a table of one line each, 80 columns wide, and the first failure's report."""
+    """All entries. str() is a table with a row for each, 80 columns wide, and the first failure's report."""
 
     entries: tuple[Entry, ...]
 
@@ -48,12 +50,13 @@ class CatalogueReport:
         return all(entry.failure is None for entry in self.entries)
 
     def __str__(self) -> str:
-        width = max(len(entry.component) for entry in self.entries)
+        names = [textwrap.wrap(entry.component, WIDEST, subsequent_indent="  ") for entry in self.entries]
+        width = max(len(line) for name in names for line in name)
         lines = [f"{'':{width}} dtype    cases  tensors     worst"]
-        for entry in self.entries:
+        for entry, (*beginning, end) in zip(self.entries, names, strict=True):
             verdict = "ok" if entry.failure is None else "WRONG"
             counts = f"{entry.dtype} {entry.num_cases:6,} {entry.num_tensors:8,}"
-            lines.append(f"{entry.component:{width}} {counts}  {entry.worst:9.2%}  {verdict}")
+            lines += [*beginning, f"{end:{width}} {counts}  {entry.worst:9.2%}  {verdict}"]
         lines += ["", "worst: the largest error, in percent of what is allowed"]
         num_tensors = sum(entry.num_tensors for entry in self.entries)
         num_wrong = sum(entry.failure is not None for entry in self.entries)
@@ -68,23 +71,21 @@ class CatalogueReport:
 def catalogue(seed: int = 0) -> CatalogueReport:
     """Check every public layer, loss and optimizer, in float32 and float64, and every schedule, which has no dtype."""
     entries = []
+    layers = examples(components(Layer))
+    counts = Counter(label(layer) for layer, _ in layers)
     for dtype in DTYPES:
-        for layer, shape in examples(components(Layer)):
-            name = _shortened(label(layer))
-            entries.append(row(name, dtype, layer_cases(layer, shape, dtype, seed)))
+        for layer, shape in layers:
+            size = f" of {'x'.join(map(str, shape))}" if counts[label(layer)] > 1 else ""
+            entries.append(row(f"{label(layer)}{size}", dtype, layer_cases(layer, shape, dtype, seed)))
         for loss in examples(components(Loss)):
-            entries.append(row(_shortened(label(loss)), dtype, loss_cases(loss, dtype, seed)))
+            entries.append(row(label(loss), dtype, loss_cases(loss, dtype, seed)))
         for optimizer_class in components(Optimizer).values():
             for settings in optimizer_class.examples():
-                name = _shortened(f"{optimizer_class.__name__}({', '.join(settings)})")
+                name = f"{optimizer_class.__name__}({', '.join(settings)})"
                 entries.append(row(name, dtype, optimizer_cases(optimizer_class, settings, dtype, seed)))
     for scheduler in examples(components(Scheduler)):
-        entries.append(row(_shortened(label(scheduler)), "float64", scheduler_cases(scheduler)))
+        entries.append(row(label(scheduler), "float64", scheduler_cases(scheduler)))
     return CatalogueReport(tuple(sorted(entries, key=lambda entry: entry.component)))
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= WIDEST else f"{name[: WIDEST - 4]}...)"
 
 
 def entry(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:

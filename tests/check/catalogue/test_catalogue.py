@@ -12,7 +12,7 @@ from composites import StochasticDepth
 
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.cases import CaseResult, layer_cases, move_constants, scheduler_cases
-from nn_manual.check.catalogue.catalogue import Entry, catalogue, entry, row
+from nn_manual.check.catalogue.catalogue import CatalogueReport, Entry, catalogue, entry, row
 from nn_manual.check.input_kinds import KINDS
 from nn_manual.layers import BatchNorm1d, Layer, Linear, Tanh
 from nn_manual.layers.base import Domain
@@ -52,8 +52,20 @@ def test_the_packages_components_pass() -> None:
     report = catalogue()
     assert report.passed, str(report)
     assert len(report.entries) >= 44
-    rows = [entry.component for entry in report.entries]
-    assert all(name[0].isalpha() for name in rows)  # a long name keeps its beginning
+    rows = [(entry.component, entry.dtype) for entry in report.entries]
+    assert len(rows) == len(set(rows))
+    assert {("ReLU() of 4x3", "float32"), ("ReLU() of 3x3", "float32")} <= set(rows)
+
+
+def test_a_long_name_goes_on_in_the_next_line() -> None:
+    long = "ReduceLROnPlateau(factor=0.5, patience=0, eps=0.05)"
+    entries = [Entry(name, "float64", 1, 200, 0.0, None, "") for name in (long, "StepLR(7)")]
+    assert str(CatalogueReport(tuple(entries))).splitlines()[:4] == [
+        "                              dtype    cases  tensors     worst",
+        "ReduceLROnPlateau(factor=0.5,",
+        "  patience=0, eps=0.05)       float64      1      200      0.00%  ok",
+        "StepLR(7)                     float64      1      200      0.00%  ok",
+    ]
 
 
 def test_a_wrong_schedule() -> None:
