@@ -115,7 +115,7 @@ def test_how_steps_are_proven(tmp_path: Path, setting: str, stated: str) -> None
 
 def test_steps_that_are_too_large_are_proven_one_by_one() -> None:
     lines = summary(load_config(ROOT / "config" / "digits_convnet.yaml")).splitlines()
-    reason = "a step takes 2.8 MB; above 2.5 MB, copies cost more than they save"
+    reason = "a step takes 2.8 MB, and above 2.5 MB that is faster"
     assert stated_check(lines) == f"every step, each proven by itself: {reason}"
 
 

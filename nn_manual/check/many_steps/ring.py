@@ -161,7 +161,7 @@ class Ring:
         """Why there is no room, where there is none."""
         step, memory = self.num_bytes / 1e6, self._memory.nbytes / 1e6
         if self.num_bytes > LARGEST_STEP:
-            return f"a step takes {step:,.1f} MB; above {LARGEST_STEP / 1e6:,.1f} MB, copies cost more than they save"
+            return f"a step takes {step:,.1f} MB, and above {LARGEST_STEP / 1e6:,.1f} MB that is faster"
         return f"fewer than {max(FEWEST_STEPS, self.multiple)} steps, of {step:.3g} MB each, fit into {memory:.3g} MB"
 
     def start(self, i: int, state: State, num_updates: int) -> None:
