@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -22,33 +24,69 @@ MARKS = {
     "products": ("#adb5bd", "d"),
 }
 
+#: Inches: of the axes from left to right, of a mark with the space around it, and between two nets.
+WIDTH, MARK, BETWEEN = 6.5, 0.16, 0.12
+#: Inches around the axes, for the names of the nets, the end of a number, the key and the label of the axis.
+LEFT, RIGHT, ABOVE, BELOW = 2.0, 0.2, 0.75, 0.55
+#: How far the axis goes beyond the fastest and the slowest contestant.
+BEYOND = 1.3
 
-def draw(results: dict[str, dict[str, Times]], threads: int, path: Path) -> None:
-    """Write the figure to `path`."""
-    figure = Figure(figsize=(8, 0.55 * len(results) + 1.6), layout="constrained")
-    axes = figure.add_subplot()
-    names = list(results)
-    for name, (color, mark) in MARKS.items():
-        points = [
-            (times[name].over(times["torch"]), -row)
-            for row, times in enumerate(results.values())
-            if name in times and not times[name].problem
-        ]
-        if points:
-            own = name in ("compiled", "plain")
-            face = color if own else "white"
-            size, order = (90, 4) if own else (60, 3)
-            over, rows = zip(*points, strict=True)
-            axes.scatter(over, rows, s=size, c=face, marker=mark, label=name, edgecolors=color, zorder=order)
-    axes.set_xscale("log")
+
+def draw(results: Mapping[str, Mapping[str, Times]], threads: int, path: Path) -> None:
+    """Write the figure of the nets, by the names that the tables have for them, to `path`."""
+    figure_of(results, threads).savefig(path, dpi=150)
+
+
+def figure_of(results: Mapping[str, Mapping[str, Times]], threads: int) -> Figure:
+    """The figure. A net has as many lines as its marks need, so that none lies on another."""
+    nets = {
+        net: {name: times[name].over(times["torch"]) for name in MARKS if name in times and not times[name].problem}
+        for net, times in results.items()
+    }
+    every = [over for ratios in nets.values() for over in ratios.values()]
+    least, most = min(every) / BEYOND, max(every) * BEYOND
+    lines = {net: _lines(ratios, MARK / WIDTH * math.log(most / least)) for net, ratios in nets.items()}
+    heights = {net: MARK * (1 + max(of_net.values())) + BETWEEN for net, of_net in lines.items()}
+    height = sum(heights.values())
+    whole = LEFT + WIDTH + RIGHT, BELOW + height + ABOVE
+    figure = Figure(figsize=whole)
+    axes = figure.add_axes((LEFT / whole[0], BELOW / whole[1], WIDTH / whole[0], height / whole[1]))
+    middles, top = [], 0.0
+    for i, (net, ratios) in enumerate(nets.items()):
+        if i % 2 == 0:
+            axes.axhspan(-top, -top - heights[net], color="#f1f3f5", zorder=0)
+        middles.append(-top - heights[net] / 2)
+        for name, over in ratios.items():
+            color, mark = MARKS[name]
+            face = color if name in ("compiled", "plain") else "white"
+            y = -top - BETWEEN / 2 - MARK * (0.5 + lines[net][name])
+            axes.scatter(over, y, s=55, c=face, marker=mark, edgecolors=color, zorder=3, gid=f"{net}: {name}")
+        top += heights[net]
+    for name in MARKS:
+        if any(name in ratios for ratios in nets.values()):
+            color, mark = MARKS[name]
+            face = color if name in ("compiled", "plain") else "white"
+            axes.scatter([], [], s=55, c=face, marker=mark, label=name, edgecolors=color)
+    axes.set(xscale="log", xlim=(least, most), ylim=(-top, 0))
     axes.axvline(1, color="#1d3557", linewidth=0.8, zorder=1)
-    axes.set_yticks([-row for row in range(len(names))], names)
+    axes.set_yticks(middles, list(nets))
+    axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.grid(axis="y", color="#e9ecef", linewidth=0.8)
-    axes.set_axisbelow(True)
     plural = "s" if threads > 1 else ""
     axes.set_xlabel(f"time of a training step / torch eager's ({threads} thread{plural}); left is faster")
     axes.spines[["top", "right", "left"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=5, frameon=False)
-    figure.savefig(path, dpi=150)
+    figure.legend(loc="upper center", ncols=5, frameon=False)
+    return figure
+
+
+def _lines(ratios: Mapping[str, float], apart: float) -> dict[str, int]:
+    """For each contestant the first line, from 0, in which no mark is nearer than `apart`, as a difference of logs."""
+    lines: dict[str, int] = {}
+    ends: list[float] = []
+    for name, over in sorted(ratios.items(), key=lambda item: item[1]):
+        place = math.log(over)
+        line = next((line for line, end in enumerate(ends) if place - end >= apart), len(ends))
+        ends[line : line + 1] = [place]
+        lines[name] = line
+    return lines

@@ -80,8 +80,9 @@ def main(subjects: Sequence[str], threads: int, figure: Path | None) -> int:
     print(f"median (least to most) of {NUM_ROUNDS} rounds; the ratio to {MEASURE}'s, the median of those of the rounds")
     results = {}
     for name in subjects or SUBJECTS:
-        results[name] = _measured(name, threads)
-        _print_table(name, results[name])
+        net = SUBJECTS[name]().name
+        results[net] = _measured(name, threads)
+        _print_table(net, results[net])
     if figure is not None:
         from benchmarks.peers.figure import draw
 

@@ -32,10 +32,10 @@ class Subject(NamedTuple):
         return np.stack(inputs), np.stack(targets)
 
 
-def _multilayer(sizes: tuple[int, ...], batch_size: int, num_steps: int) -> Subject:
+def _multilayer(sizes: tuple[int, ...], batch_size: int, num_steps: int, name: str = "") -> Subject:
     net = nets.Net(sizes, batch_size, num_steps)
     return Subject(
-        str(net),
+        f"{name} ({batch_size})" if name else str(net),
         num_steps,
         lambda *, checked=False, compiled=False: nets.new_trainer(net, checked=checked, compiled=compiled),
         lambda: nets.batches(net, num_steps),
@@ -59,7 +59,7 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
     "784-128-10": lambda: _multilayer((784, 128, 10), 64, 128),
     "784-512-512-10": lambda: _multilayer((784, 512, 512, 10), 128, 32),
     "784-2048-2048-10": lambda: _multilayer((784, 2048, 2048, 10), 256, 4),
-    "deep": lambda: _multilayer((64,) * 10 + (10,), 64, 128),
+    "deep": lambda: _multilayer((64,) * 10 + (10,), 64, 128, "ten layers"),
     "gpt": lambda: _of_config("gpt", 6),
     "convnet": lambda: _of_config("convnet", 16),
     "lstm": lambda: _of_config("lstm", 12),
