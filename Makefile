@@ -13,12 +13,12 @@ test: lint
 	$(VENV)/bin/python -m pytest -n 2 -m "not slow"
 
 test-all: test $(VENV)/notebook
+	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 nn_manual _nn_manual_pytest_plugin.py
 	$(VENV)/bin/python -m pytest -n 2 -m slow
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
-	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 nn_manual _nn_manual_pytest_plugin.py
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
