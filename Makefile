@@ -12,7 +12,7 @@ train: $(READY)
 test: lint
 	$(VENV)/bin/python -m pytest -n 2 -m "not slow"
 
-test-all: test $(VENV)/notebook
+test-all: test $(VENV)/extras
 	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 nn_manual _nn_manual_pytest_plugin.py
 	$(VENV)/bin/python -m pytest -n 2 -m slow
 
@@ -28,8 +28,8 @@ $(READY): pyproject.toml constraints.txt
 	$(VENV)/bin/python -m pip install --constraint constraints.txt --editable '.[dev,fast]'
 	@touch $@
 
-$(VENV)/notebook: $(READY)
-	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[notebook]'
+$(VENV)/extras: $(READY)
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[notebook,tensorboard]'
 	@touch $@
 
 clean:
