@@ -82,6 +82,14 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     return by_lowercase[match[0]] if match else None
 
 
+def advice(name: str, known: Collection[str]) -> str:
+    """The hint that ends an error about an unknown name: the nearest one, or all where none is near."""
+    meant = nearest(name, known)
+    if meant is not None:
+        return f"; did you mean {meant!r}?"
+    return f"; known: {', '.join(known)}" if known else "; it has none"
+
+
 def _is_one_slip(name: str, other: str) -> bool:
     """Whether the two names differ by one slip: one letter too many, too few or wrong, or two letters in the wrong
     order. A name of a single letter never does: every other letter would be a slip of it.

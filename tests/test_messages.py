@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import LONGEST_LINE, counted, nearest, one_line, quoted, shell_word
+from nn_manual.messages import LONGEST_LINE, advice, counted, nearest, one_line, quoted, shell_word
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,9 @@ def test_nearest_of_a_giant_name_is_quick() -> None:
 def test_a_path_as_a_shell_takes_it(platform: str, path: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     assert shell_word(path) == word
+
+
+def test_advice() -> None:
+    assert advice("relu", ["Linear", "ReLU"]) == "; did you mean 'ReLU'?"
+    assert advice("xyz", ["lr", "momentum"]) == "; known: lr, momentum"
+    assert advice("xyz", []) == "; it has none"

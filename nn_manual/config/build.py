@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from nn_manual.config.component_names import REPEAT, advice, beside, named, unknown
+from nn_manual.config.component_names import REPEAT, beside, named, unknown
 from nn_manual.config.layer_fields import LayerField, layer_field, without_none
 from nn_manual.config.leaf import describe, read_leaf
 from nn_manual.config.repeat import layers_of
@@ -16,7 +16,7 @@ from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.config.yaml_tree import MAX_ERRORS, Errors, Node, Place
 from nn_manual.errors import LayerError, raise_if_nobodys_fault, words_of
 from nn_manual.layers import Layer
-from nn_manual.messages import quoted
+from nn_manual.messages import advice, quoted
 from nn_manual.model import Sequential
 from nn_manual.model.contract import check_layers
 from nn_manual.optim import Optimizer

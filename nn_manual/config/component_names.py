@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from nn_manual.layers import Layer
-from nn_manual.messages import nearest, quoted
+from nn_manual.messages import advice, quoted
 from nn_manual.model import Sequential
 from nn_manual.registry import KINDS, components
 
@@ -21,14 +19,6 @@ def named(kind: type) -> dict[str, type]:
 def is_component(value: object) -> bool:
     """Whether it is the name of a component of any kind."""
     return isinstance(value, str) and any(value in named(kind) for kind in KINDS)
-
-
-def advice(name: str, known: Collection[str]) -> str:
-    """The hint that ends an error about an unknown name: the nearest one, or all where none is near."""
-    meant = nearest(name, known)
-    if meant is not None:
-        return f"; did you mean {meant!r}?"
-    return f"; known: {', '.join(known)}" if known else "; it has none"
 
 
 def beside(kind: type, name: str, other: str, path: str, *, by_override: bool) -> str:

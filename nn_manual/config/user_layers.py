@@ -16,7 +16,7 @@ from typing import get_type_hints
 
 from pydantic.errors import PydanticUserError
 
-from nn_manual.config.component_names import advice, named
+from nn_manual.config.component_names import named
 from nn_manual.config.layer_fields import layer_field
 from nn_manual.config.leaf import adapter
 from nn_manual.errors import (
@@ -29,7 +29,7 @@ from nn_manual.errors import (
     words_of,
 )
 from nn_manual.layers import Layer
-from nn_manual.messages import quoted
+from nn_manual.messages import advice, quoted
 from nn_manual.opening import module_not_a_file
 
 

@@ -26,3 +26,5 @@ def test_what_is_refused(tmp_path: Path) -> None:
         load_data(file, "class", "classification", dtype="int8")
     with pytest.raises(ValueError, match=r"^missing must be null, mean or drop, not x$"):
         load_data(file, "class", "classification", missing="x")
+    with pytest.raises(TypeError, match=r"^load_data has no setting 'standardise'; did you mean 'standardize'\?$"):
+        load_data(file, "class", "classification", standardise=True)
