@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from nn_manual.layers.with_noise import LayerWithNoise
 
 
 def check_layers(*layers: Layer) -> None:
-    """Raise LayerError where these layers, or those they are made of, break the contract: a method that returns no
-    shapes or no names; a composite with parameters or buffers beside those of its children, or one that doesn't move
-    theirs; a layer without an `infer` of its own whose forward is for training only.
+    """Raise TypeError for a field of integers that has a float. Raise LayerError where these layers, or those they are
+    made of, break the contract: a method that returns no shapes or no names; a composite with parameters or buffers
+    beside those of its children, or one that doesn't move theirs; a layer without an `infer` of its own whose forward
+    is for training only.
     """
     for layer in layers:
         check_layers(*layer.children().values())  # first: a composite's shapes are put together from theirs
+        _check_integers(layer)
         checked_shapes(layer, "parameter_shapes", layer.parameter_shapes())
         _check_base(layer)
         if isinstance(layer, LayerWithBuffers):
@@ -31,6 +33,24 @@ def check_layers(*layers: Layer) -> None:
             _check_composite(layer)
         if not defines(type(layer), "infer"):
             _check_evaluation(layer)
+
+
+def _check_integers(layer: Layer) -> None:
+    """Raise TypeError as a config does for a field of integers, such as in_features, that has a float."""
+    try:
+        hints = get_type_hints(type(layer))
+    except Exception:  # an annotation may be any text, and only a config needs it
+        return
+    for name, hint in hints.items():
+        kinds = {hint, *get_args(hint)}
+        if int in kinds and float not in kinds and _has_float(value := getattr(layer, name, None)):
+            raise TypeError(f"{type(layer).__name__}: {name} must be an integer, not {value!r}")
+
+
+def _has_float(value: object) -> bool:
+    if isinstance(value, tuple | list):
+        return any(map(_has_float, value))
+    return isinstance(value, float | np.floating)
 
 
 def checked_shapes(layer: Layer, method: str, shapes: Any) -> dict[str, Shape]:

@@ -11,6 +11,7 @@ import pytest
 from nn_manual import (
     SGD,
     BatchNorm1d,
+    Conv2d,
     Dropout,
     Layer,
     Linear,
@@ -257,3 +258,38 @@ def test_what_evaluation_cannot_run(layer: Layer, message: str) -> None:
 def test_an_infer_is_needed_for_nothing_else() -> None:
     model = Sequential(Passing({}, Sequential(Linear(4, 4), Residual(Tanh()))), dtype="float64")
     assert np.array_equal(model(INPUT), model.forward(INPUT)[0])
+
+
+@dataclass(eq=False)
+class Named(Tanh):
+    """Fields whose types are known, and one whose type is not."""
+
+    size: int | None = None
+    factor: float = 1.0
+    sizes: tuple[int, ...] = ()
+
+
+class Strange(Tanh):
+    """Its annotation is no name that Python finds."""
+
+    size: Nowhere = 1.5  # type: ignore[name-defined]  # noqa: F821 - as it says
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Linear(2.0, 3), r"Linear: in_features must be an integer, not 2\.0"),  # type: ignore[arg-type]
+        (lambda: Conv2d(1, 2, (3, np.float64(2))), r"Conv2d: kernel_size must be an integer, not \(3, .*2\.0.*\)"),  # type: ignore[arg-type]
+        (lambda: Residual(Linear(2, np.float32(2))), r"Linear: out_features must be an integer, not .*2\.0.*"),  # type: ignore[arg-type]
+        (lambda: Named(1.0), r"Named: size must be an integer, not 1\.0"),  # type: ignore[arg-type]
+        (lambda: Named(sizes=(1, 2.0)), r"Named: sizes must be an integer, not \(1, 2\.0\)"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_float_where_an_integer_is_meant(make: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        Sequential(make())
+
+
+def test_integers_and_unknown_types_are_taken() -> None:
+    Sequential(Named(), Named(None, 2), Named(np.int64(3), 2.5, (1, 2)))  # type: ignore[arg-type]
+    Sequential(Strange())
