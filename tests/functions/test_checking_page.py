@@ -45,9 +45,9 @@ def test_the_kernel_of_any_size_passes() -> None:
 
 
 def test_the_pair_passes() -> None:
-    assert len(run(BLOCKS[2])["report"].comparisons) == 5
+    assert len(run(BLOCKS[3])["report"].comparisons) == 5
 
 
 def test_a_torch_optimizer_moves_our_parameters() -> None:
-    names = run(BLOCKS[3].replace("optimizer.step()", "before = ours.param_arena.copy(); optimizer.step()"))
+    names = run(BLOCKS[4].replace("optimizer.step()", "before = ours.param_arena.copy(); optimizer.step()"))
     assert not np.array_equal(names["ours"].param_arena, names["before"])
