@@ -54,9 +54,11 @@ def _describe_check(check: dict[str, Any], num_steps: int) -> list[str]:
         f"{_verdict(check, num_steps)}{tensors} of {steps} equal torch's",
         f"rounding took at most {of_tolerance(worst)} of its bound: {worst['worst']} at step {worst['step']:,}",
     ]
-    lines += [f"not proven: {sentence}, in every step" for sentence in check["unproven"]]
     if check["rounding"]:
-        lines.append(f"{check['rounding']:,} beyond it by rounding alone: computed in float64, the formulas agree")
+        lines[-1] += ","
+        beyond = counted(check["rounding"], "tensor")
+        lines.append(f"  but for {beyond}, where float64 shows that the formula is right")
+    lines += [f"not proven: {sentence}, in every step" for sentence in check["unproven"]]
     return lines
 
 

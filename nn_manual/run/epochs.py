@@ -78,7 +78,7 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
         if step.number < training.trainer.num_steps:  # one call made many steps: only its last one can be a stop
             continue
         keeper.add_proven()
-        _note_one_by_one(training, bar)
+        bar.note_one_by_one(training.trainer.prover)
         if len(training.losses) < training.num_batches:  # after the last batch, the end of the epoch is the place
             _stop_if_asked(stop, keeper)
             keeper.after_step()
@@ -94,14 +94,6 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
     keeper.after_epoch()
     if training.early_stop.has_stopped:
         bar.say(training.early_stop.words(record["epoch"]))
-
-
-def _note_one_by_one(training: TrainingRun, bar: RunBar | NoBar) -> None:
-    """Say on standard error, once, that each step is proven by itself, if a layer is the reason."""
-    prover = training.trainer.prover
-    if prover is not None and prover.groups.is_of_layer and not training.is_noted:
-        training.is_noted = True
-        bar.note(f"note: each step is proven by itself, which takes longer: {prover.groups.reason}")
 
 
 def _stop_if_asked(stop: StopRequest, keeper: CheckpointKeeper) -> None:

@@ -50,6 +50,9 @@ class NoBar:
     def note(self, text: str) -> None:
         """See RunBar."""
 
+    def note_one_by_one(self, prover: object) -> None:
+        """See RunBar."""
+
     def say(self, line: str) -> None:
         """See RunBar."""
 

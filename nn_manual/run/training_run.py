@@ -75,8 +75,6 @@ class TrainingRun:
         self.best_weights: dict[str, Array] = {}
         #: What was compared and never proven, and the part of this for which a run fails: known when the run has ended.
         self.unproven, self.vacuous = list[str](), list[str]()
-        #: Whether the note that steps are proven one by one has been printed.
-        self.is_noted = False
         self._seconds_before, self._start = 0.0, time.perf_counter()
 
     @property

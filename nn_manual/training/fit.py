@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nn_manual.arrays import Array
 from nn_manual.data import Examples, num_batches
@@ -16,12 +16,19 @@ from nn_manual.training.epoch_record import Measured, epoch_record
 from nn_manual.training.progress import CheckedSteps, RunBar
 from nn_manual.training.steps import Step
 
+if TYPE_CHECKING:  # torch
+    from nn_manual.check.many_steps.prover import Prover
+
 
 class Fitted(Measured, Protocol):
     """What is needed of a Trainer."""
 
     model: Sequential
     optimizer: Optimizer
+
+    @property
+    def prover(self) -> Prover | None:
+        """What proves many steps together."""
 
     def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Step]:
         """The steps of an epoch."""
@@ -54,7 +61,7 @@ def fit(
         for epoch in range(epochs):
             losses: list[tuple[float, float]] = []
             for _ in bar.over(steps(epoch, losses), epoch):
-                pass
+                bar.note_one_by_one(trainer.prover)
             record = epoch_record(trainer, epoch, losses, train, validation)
             record |= {"lr": trainer.optimizer.lr, "seconds": time.perf_counter() - start}
             records.append(record)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Padded
+from nn_manual.arrays import Array, Padded
 from nn_manual.data import Examples
 from nn_manual.defaults import defines
 from nn_manual.losses import Loss
@@ -16,7 +16,7 @@ from nn_manual.model import Sequential
 def examples_of(given: Any, model: Sequential, loss: Loss) -> Examples:
     """The Examples that are given; or a pair of inputs and targets, made into arrays of the dtypes that the model and
     losses take: int64 for classes and indices, and the model's dtype for other numbers. Raises TypeError for anything
-    else, and ValueError where they aren't equally many.
+    else, and ValueError where they aren't equally many, or a number isn't finite in the model's dtype.
     """
     if isinstance(given, Examples):
         return given
@@ -44,4 +44,16 @@ def _as_array(name: str, values: Any, model: Sequential) -> Any:
         raise ValueError(f"the {name} is no array of numbers: {error}") from error
     if array.dtype.kind not in "biuf":
         raise TypeError(f"the {name} has dtype {array.dtype}, and must be numbers")
-    return np.ascontiguousarray(array, model.dtype if array.dtype.kind == "f" else np.int64)
+    if array.dtype.kind != "f":
+        return np.ascontiguousarray(array, np.int64)
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite
+        made = np.ascontiguousarray(array, model.dtype)
+    check_finite(name, made)
+    return made
+
+
+def check_finite(name: str, array: Array) -> None:
+    """Raise ValueError, with the index, for a number that isn't finite: one step on it would spoil all parameters."""
+    if array.dtype.kind == "f" and not (is_finite := np.isfinite(array)).all():
+        index = tuple(np.argwhere(~is_finite)[0].tolist())
+        raise ValueError(f"the {name} holds {array[index]} at index {index}: numbers must be finite")

@@ -19,6 +19,7 @@ from nn_manual.training.steps import Step
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.judge.report import StepCheck
+    from nn_manual.check.many_steps.prover import Prover
 
 #: The form of the bar: tqdm's default leaves no room for the loss in 80 columns.
 BAR = "{desc} {percentage:3.0f}%|{bar}| {remaining} left{postfix}"
@@ -97,7 +98,7 @@ class RunBar:
         self, num_epochs: int, num_steps: int, tally: GradientTally, first_step: int = 0, *, is_silent: bool = False
     ) -> None:
         self.num_epochs, self.tally, self._is_silent = num_epochs, tally, is_silent
-        self._has_headings = False
+        self._has_headings = self._has_noted = False
         self._out, self._err = sys.stdout, sys.stderr
         # The time that is left comes from the mean speed, in which the evaluations between the epochs count.
         self._bar = _bar_class()(
@@ -121,6 +122,12 @@ class RunBar:
     def note(self, text: str) -> None:
         """Print a line on standard error, above the bar."""
         tqdm.write(one_line(text), file=self._err)
+
+    def note_one_by_one(self, prover: Prover | None) -> None:
+        """Say on standard error, once, that each step is proven by itself, if a layer is the reason."""
+        if prover is not None and prover.groups.is_of_layer and not self._has_noted and not self._is_silent:
+            self._has_noted = True
+            self.note(f"note: each step is proven by itself, which takes longer: {prover.groups.reason}")
 
     def say(self, line: str) -> None:
         """Print a line on standard output."""

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
-from nn_manual.arrays import Array, Padded
+from nn_manual.arrays import Array, Padded, unpadded
 from nn_manual.compile.blas import BlasName, Choice
 from nn_manual.compile.plans import may_compile
 from nn_manual.data import Examples, batches
@@ -27,7 +27,7 @@ from nn_manual.training.early_stop import EarlyStop
 from nn_manual.training.finite import FiniteWatch
 from nn_manual.training.fit import fit
 from nn_manual.training.freed_memory import keep_freed_memory
-from nn_manual.training.given_examples import examples_of
+from nn_manual.training.given_examples import check_finite, examples_of
 from nn_manual.training.loss_and_accuracy import Evaluation, evaluation_of, mean_loss
 from nn_manual.training.steps import Step, Steps
 from nn_manual.training.trainer_settings import COUNTS, check_settings, check_whole_numbers, why_fixed
@@ -242,8 +242,8 @@ class Trainer:
 
         Returns a dict for each epoch, as a line of metrics.jsonl has it: epoch, step, train_loss, validation_loss and
         validation_accuracy where there are any, lr, seconds. Raises what `epoch` and `evaluate` do, and ValueError for
-        no epochs, no examples, and a patience without validation. Without a patience, the model has the weights of the
-        last epoch, whichever was the best.
+        no epochs, no examples, a number that isn't finite, and a patience without validation. Without a patience, the
+        model has the weights of the last epoch, whichever was the best.
         """
         check_whole_numbers(epochs=epochs, batch_size=batch_size)
         if patience is not None:
@@ -257,6 +257,9 @@ class Trainer:
         own = examples_of(train, self.model, self.loss)
         if not len(own.input):
             raise ValueError("there is no example to train on")
+        for examples in filter(None, (own, given)):
+            check_finite("input", unpadded(examples.input))
+            check_finite("target", examples.target)
         return fit(self, own, given, epochs, batch_size, seed=seed, early_stop=stop, verbose=verbose)
 
     def epoch(

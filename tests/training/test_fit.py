@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nn_manual import SGD, CrossEntropyLoss, Examples, Linear, MSELoss, ReLU, Sequential, Trainer
+from nn_manual import SGD, CrossEntropyLoss, Examples, Layer, Linear, MSELoss, ReLU, Sequential, Trainer
 from nn_manual.arrays import Array
 from nn_manual.optim import ReduceLROnPlateau
 
@@ -90,6 +90,44 @@ def test_with_a_patience_it_goes_back_to_the_best_weights(capsys: pytest.Capture
     assert capsys.readouterr().out.splitlines()[-1] == end
 
 
+class Shrink(Layer):
+    """output = input / 2, without a reference: its steps are proven one by one."""
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        return input / 2, None
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        del saved
+        return grad_output / 2
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_it_notes_why_it_is_slow(capsys: pytest.CaptureFixture[str], *, verbose: bool) -> None:
+    model = Sequential(Linear(3, 2), Shrink(), seed=0)
+    own = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1))
+    own.fit(data(0), epochs=2, batch_size=20, verbose=verbose)
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note")]
+    start = "note: each step is proven by itself, which takes longer: 1 (Shrink) is compared with its own forward in "
+    assert len(notes) == verbose
+    assert all(note.startswith(start) and note.endswith("; a reference is faster") for note in notes)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("as_examples", [True, False])
+def test_a_number_that_is_not_finite_spoils_nothing(dtype: str, *, as_examples: bool) -> None:
+    own = trainer()
+    before = own.model.param_arena.copy()
+    input, target = data(0)
+    input = input.astype(dtype)
+    input[7, 1] = np.nan
+    given = Examples(input.astype(np.float32), target) if as_examples else (input, target)
+    with pytest.raises(ValueError, match=r"^the input holds nan at index \(7, 1\): numbers must be finite$"):
+        own.fit(given, epochs=1, batch_size=8, verbose=False)
+    with pytest.raises(ValueError, match=r"^the input holds nan at index"):
+        own.fit(data(0), given, epochs=1, batch_size=8, verbose=False)
+    assert np.array_equal(own.model.param_arena, before)
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
@@ -101,6 +139,7 @@ def test_with_a_patience_it_goes_back_to_the_best_weights(capsys: pytest.Capture
         ({"patience": 2, "validation": (np.zeros((0, 3)), np.zeros(0))}, ValueError, "patience needs validation"),
         ({"min_delta": -1.0}, ValueError, "min_delta must be at least 0, not -1.0"),
         ({"train": (np.zeros((0, 3)), np.zeros(0))}, ValueError, "there is no example to train on"),
+        ({"train": ([[0.0, 1e39, 0.0]], [0])}, ValueError, r"the input holds inf at index \(0, 1\): num"),
         ({"train": (*data(0), 1)}, TypeError, r"examples are a pair, \(input, target\), and not tuple of 3"),
         ({"train": (np.ma.masked_greater(data(0)[0], 0), data(0)[1])}, ValueError, "the input has masked numbers"),
         ({"train": data(0)[0]}, TypeError, r"examples are a pair, \(input, target\), and not ndarray"),

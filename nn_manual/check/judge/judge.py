@@ -137,7 +137,8 @@ class Judge:
         """The report on every tensor of the step, which is judged here unless there is a verdict already."""
         both = step.pairs
         sources = (*step.plan.reported_sources(), *at_kinks(step.findings))
-        report = GradientReport(tuple(compare(*pair) for pair in both), sources=sources)
+        comparisons = tuple(compare(*pair) for pair in both)
+        report = GradientReport(comparisons, sources=sources, without_reference=step.plan.without_reference())
         known_zeros = self._known_zeros(step, report)
         report = replace(report, rounding=known_zeros)
         if report.agrees:

@@ -133,8 +133,8 @@ class GradientReport:
     that is to blame. `rounding` holds the names of tensors that are beyond the tolerance by rounding alone: the judge
     found their formulas right. `vacuous` has a sentence for each comparison that agrees and proves nothing; `diagnosis`
     says what the first failure looks like; `sources` has a sentence for each layer that is compared with something else
-    than torch's. `not_finite` names a tensor that isn't finite though its formula is right: the step is too large.
-    str() is the table, 80 columns wide.
+    than torch's, and `without_reference` names those whose forward is compared with nothing else. `not_finite` names a
+    tensor that isn't finite though its formula is right: the step is too large. str() is the table, 80 columns wide.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -144,6 +144,7 @@ class GradientReport:
     diagnosis: str = ""
     sources: tuple[str, ...] = ()
     not_finite: str | None = None
+    without_reference: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Comparison, ...]:
@@ -193,9 +194,12 @@ class GradientReport:
             return f"gradient check failed: it proves nothing about {self.vacuous[0]}"
         # What is beyond its tolerance by rounding would frighten a reader here: its row says what it is.
         worst = max((c for c in self.comparisons if c.name not in self.rounding), key=_severity_of, default=None)
-        return f"{len(self.comparisons)} tensors equal torch's" + (
-            f"; worst {worst.relative:.1e} of the norm in {worst.name}" if worst else ""
-        )
+        words = f"{len(self.comparisons)} tensors equal torch's"
+        if self.without_reference:
+            has, its = ("has", "its") if len(self.without_reference) == 1 else ("have", "their")
+            words = f"{len(self.comparisons)} tensors agree; {' and '.join(self.without_reference)} {has} no "
+            words += f"reference: {its} gradients are proven, {its} forward isn't"
+        return words + (f"; worst {worst.relative:.1e} of the norm in {worst.name}" if worst else "")
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [cells_of(c, is_rounding=c.name in self.rounding) for c in self.comparisons]

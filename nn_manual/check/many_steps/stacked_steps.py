@@ -43,7 +43,7 @@ class StackedSteps:
         for item in plan.items:
             counterpart = plan.counterparts[item.name]
             if counterpart.source is Source.FORWARD:
-                raise CannotStack(f"{item.label} is compared with {counterpart.sentence}")
+                raise CannotStack(f"{item.label} is compared with {counterpart.sentence}; a reference is faster")
             if counterpart.module is not None:
                 self.modules[item.name] = stackable(copy.deepcopy(counterpart.module).to(dtype))
         self.leaves: dict[str, str] = {}

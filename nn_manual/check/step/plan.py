@@ -170,6 +170,10 @@ class Plan:
             if not type(item.layer).__module__.startswith(f"{PACKAGE}.") or counterpart.source is Source.FORWARD
         )
 
+    def without_reference(self) -> tuple[str, ...]:
+        """The layers whose forward is compared with nothing else."""
+        return tuple(item.label for item in self.items if self.counterparts[item.name].source is Source.FORWARD)
+
     def _tolerance_of(self, item: Item) -> float:
         return tolerances.sum_of_products(self.dtype, longest_sum(item.layer, *self.shapes[item.name]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import torch
@@ -86,13 +86,14 @@ def torch_module(ours: Any, name: str) -> torch.nn.Module:
     torch_class = ADAPTED.get(name) or getattr(torch.nn, name, None)
     if not (isinstance(torch_class, type) and issubclass(torch_class, torch.nn.Module)):
         raise CannotStandIn(f"torch.nn has no class {name}")
+    arguments = _with_tensors(settings(ours))
     try:
         # On the meta device nothing is allocated or drawn: the parameters are replaced by ours.
         with torch.device("meta"):
-            module = torch_class(**_with_tensors(settings(ours)))
+            module = torch_class(**arguments)
         if any(True for _ in module.buffers()):  # nobody replaces these, and on the meta device they have no values
             with torch.random.fork_rng(devices=[]):
-                module = torch_class(**_with_tensors(settings(ours)))
+                module = torch_class(**arguments)
     except BaseException as error:  # TypeError for other keyword arguments; torch raises anything for bad values
         raise_if_nobodys_fault(error)
         raise CannotStandIn(f"torch.nn.{name} can't be made with the fields of {ours!r}: {text_of(error)}") from error
@@ -113,8 +114,16 @@ def _as_tensor(weights: list[float]) -> torch.Tensor:
 
 
 def settings(ours: Any) -> dict[str, Any]:
-    """The fields of a dataclass, a layer's, loss's or optimizer's, by name: torch's keyword arguments."""
-    return {field.name: getattr(ours, field.name) for field in fields(ours)}
+    """The fields of a dataclass, a layer's, loss's or optimizer's, by name: torch's keyword arguments. A class without
+    an `__init__` has none. Raises CannotStandIn for another class that is no dataclass.
+    """
+    if is_dataclass(ours):
+        return {field.name: getattr(ours, field.name) for field in fields(ours)}
+    if type(ours).__init__ is object.__init__:
+        return {}
+    raise CannotStandIn(
+        f"{type(ours).__name__} is no dataclass, so nobody knows its settings: write @dataclass(eq=False) above it"
+    )
 
 
 def fitting_module(name: str, layer: Layer) -> torch.nn.Module:

@@ -70,6 +70,10 @@ def report_of(layer: Layer, dtype: str = "float64") -> GradientReport:
     return check_gradients(model, UpstreamLoss(), input.astype(dtype), grad_output.astype(dtype))
 
 
+def report_line(report: GradientReport) -> str:
+    return " ".join(str(report).split())
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layer_class", CLASSES)
 def test_a_right_layer_passes_and_the_report_says_by_what(layer_class: type[Swish], dtype: str) -> None:
@@ -80,7 +84,10 @@ def test_a_right_layer_passes_and_the_report_says_by_what(layer_class: type[Swis
     assert counterpart_of(layer_class(5)).source is CLASSES[layer_class]
     sentence = f"1 ({layer_class.__name__}) is compared with {CLASSES[layer_class].value}"
     assert report.sources[0].startswith(sentence)
-    assert sentence in " ".join(str(report).split())
+    assert sentence in report_line(report)
+    headline = f"1 ({layer_class.__name__}) has no reference: its gradients are proven, its forward isn't; worst"
+    assert (headline in report_line(report)) == (CLASSES[layer_class] is Source.FORWARD)
+    assert str(report).startswith("16 tensors " + ("agree;" if headline in report_line(report) else "equal torch's;"))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -119,6 +126,26 @@ def test_a_reference_shows_a_wrong_forward() -> None:
             return output * 1.001, saved
 
     assert report_of(Wrong(5)).failures[0].name == "1.output"
+
+
+def test_a_class_that_is_no_dataclass_is_compared_if_it_has_no_settings() -> None:
+    class Tanhshrink(Layer):
+        def forward(self, input: Array) -> tuple[Array, Any]:
+            return input - np.tanh(input), input
+
+        def backward(self, saved: Any, grad_output: Array) -> Array:
+            grad_input: Array = grad_output * np.tanh(saved) ** 2
+            return grad_input
+
+    class Softshrink(Tanhshrink):
+        def __init__(self, lambd: float) -> None:
+            self.lambd = lambd
+
+    assert counterpart_of(Tanhshrink()).sentence == "torch.nn.Tanhshrink"
+    other = counterpart_of(Softshrink(0.5))
+    assert other.source is Source.FORWARD
+    words = "Softshrink is no dataclass, so nobody knows its settings: write @dataclass(eq=False) above it"
+    assert other.misfit == words
 
 
 def test_training_steps_are_compared() -> None:
