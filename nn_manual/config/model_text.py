@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -53,6 +53,9 @@ def parse_model(text: str, source: str, layer_folder: Path) -> Sequential:
 
 def _check_held(layers: Iterable[Layer]) -> None:
     for layer in layers:
-        if not is_dataclass(layer) and not isinstance(layer, Sequential):
+        own = type(layer)
+        if "__dataclass_fields__" not in vars(own) and not isinstance(layer, Sequential):
             words = "is no dataclass, which has its settings: write @dataclass(eq=False) above the class"
-            raise TypeError(f"{type(layer).__name__} {words}")
+            raise TypeError(f"{own.__name__} {words}")
+        if own.__module__ == "__main__":  # a script or a notebook, which nobody imports
+            raise TypeError(f"{own.__name__} is defined in __main__, where nobody finds it again: move it to a module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -50,7 +50,7 @@ class ManualClassifier(ClassifierMixin, Network):  # type: ignore[misc]  # sciki
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has one class alone, {self.classes_[0]!r}: there is nothing to tell apart")
+            raise ValueError(f"y has one class alone, {self.classes_.tolist()[0]!r}: there is nothing to tell apart")
         self._train(X, labels.astype(np.int64), len(self.classes_), labels)
         return self
 
@@ -58,6 +58,11 @@ class ManualClassifier(ClassifierMixin, Network):  # type: ignore[misc]  # sciki
         """The probability of each class, (examples, classes), in the order of `classes_`."""
         probabilities: Array = softmax(self._outputs(X), axis=1)
         return probabilities
+
+    def predict_log_proba(self, X: Any) -> Array:  # noqa: N803 - as above
+        """The logarithms of `predict_proba`, which keep their digits where a probability is nearly 0."""
+        logarithms: Array = log_softmax(self._outputs(X), axis=1)
+        return logarithms
 
     def predict(self, X: Any) -> Array:  # noqa: N803 - as above
         """The likeliest class of each example, (examples,)."""

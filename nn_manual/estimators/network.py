@@ -65,6 +65,7 @@ class Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             )
             validation = held_out, held_out_target
         self.model_ = Sequential(*self._layers(input.shape[1], num_outputs), seed=seed, dtype=input.dtype)
+        _check_callable("optimizer", self.optimizer, "a class such as Adam, or a function (model, lr)")
         optimizer = self.optimizer(self.model_, lr=self.lr)
         trainer = Trainer(self.model_, self._loss(), optimizer, check_every=self.check_every)
         self.history_ = trainer.fit(
@@ -79,7 +80,9 @@ class Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _layers(self, num_inputs: int, num_outputs: int) -> Sequence[Layer]:
         if self.layers is not None:
+            _check_callable("layers", self.layers, "a function (num_inputs, num_outputs) that returns layers")
             return self.layers(num_inputs, num_outputs)
+        _check_callable("activation", self.activation, "a class such as Tanh, or a function without arguments")
         layers, width = list[Layer](), num_inputs
         for size in np.atleast_1d(self.hidden_layer_sizes).tolist():
             layers += [Linear(width, size), self.activation()]
@@ -92,3 +95,9 @@ class Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         dtype = self.model_.dtype
         input = np.ascontiguousarray(validate_data(self, X, dtype=[dtype], reset=False))
         return outputs_of(self.model_, input)
+
+
+def _check_callable(name: str, value: object, wanted: str) -> None:
+    """Raise TypeError for a setting that can't be called, such as the names that MLPClassifier takes."""
+    if not callable(value):
+        raise TypeError(f"{name} must be {wanted}, not {value!r}")

@@ -56,7 +56,7 @@ class _Line(NamedTuple):
         return f"{self.variants} {self.verdict}: {self.notes}".lstrip()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FunctionReport(GradientReport):
     """A GradientReport about a function's values on its inputs, and the `rows` of the battery."""
 

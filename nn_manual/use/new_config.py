@@ -76,7 +76,8 @@ def new_config(file: Path, targets: Sequence[str], output: Path | None = None, t
 def _of_table(file: Path, shown: str, targets: Sequence[str], task: Task | None) -> Iterator[Line]:
     """For a CSV."""
     columns, num_left_out = columns_of(file, needed=targets)
-    of_target = [column for column in columns if column.name in targets]
+    by_name = {column.name: column for column in columns}
+    of_target = [by_name[name] for name in targets]
     _check_numbers(file, [*of_target, *(column for column in columns if column.name not in targets)], task)
     chosen = [column for column in columns if column.name not in targets and not _why_left_out(column)]
     is_classification = _is_classification(file, of_target, task)

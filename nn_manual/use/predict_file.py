@@ -81,7 +81,7 @@ def _read(run: TrainedRun, file: Path) -> Array | Padded:
         may_miss = transform.filled is not None
         input = Part(list(transform.names.input or []), kind, dtype, categories, may_miss=may_miss)
         delimiter = data.character if isinstance(data, Arrays) else None
-        read_csv(file, input, no_target, CsvForm(delimiter, advice="a run with `missing: mean` takes them"))
+        read_csv(file, input, no_target, CsvForm(delimiter, advice="a run trained with `missing: mean` takes them"))
         return numbers_of(input)
     data = run.config.data
     name = data.input if isinstance(data, Arrays) and data.file.suffix == ".npz" else "input"

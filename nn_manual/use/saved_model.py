@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from nn_manual.config.model_text import dump_model, parse_model
-from nn_manual.errors import DataError
+from nn_manual.errors import ConfigError, DataError
 from nn_manual.model import Sequential
 from nn_manual.run_directory.files import write_atomically
 from nn_manual.run_directory.weights import read_weights
@@ -25,7 +25,8 @@ def save_model(model: Sequential, path: str | os.PathLike[str]) -> None:
         model = load_model("digits.safetensors")
 
     Nothing of an optimizer is kept: for training that goes on later, `nn-manual train` writes checkpoints. Raises
-    TypeError for a layer of your own that is no dataclass, and DataError where the file can't be written.
+    TypeError for a layer of your own that is no dataclass or stands in `__main__`, a script or a notebook; DataError
+    where the file can't be written.
     """
     import safetensors.numpy
 
@@ -50,6 +51,9 @@ def load_model(path: str | os.PathLike[str], layer_folder: str | os.PathLike[str
         raise DataError(f"{file}: has weights and no layers: it wasn't written by save_model")
     try:
         model = parse_model(text, str(file), Path(layer_folder))
+    except ConfigError as error:
+        error.add_note("load_model's layer_folder is the folder with the modules of your own layers")
+        raise
     except ValueError as error:  # shared parameters that don't fit the layers
         raise DataError(f"{file}: {error}") from error
     try:

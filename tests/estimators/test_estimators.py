@@ -50,6 +50,7 @@ def test_it_trains_what_a_trainer_does() -> None:
     assert [record["train_loss"] for record in own.history_] == [record["train_loss"] for record in history]
     prediction = model(X)
     exponential = np.exp(prediction)
+    np.testing.assert_allclose(np.exp(own.predict_log_proba(X)), own.predict_proba(X), 1e-12)
     np.testing.assert_allclose(own.predict_proba(X), exponential / exponential.sum(axis=1, keepdims=True), 1e-12)
     assert own.predict(X).tolist() == own.classes_[prediction.argmax(axis=1)].tolist()
 
@@ -123,6 +124,9 @@ def test_it_is_silent_unless_it_is_verbose(capsys: pytest.CaptureFixture[str]) -
         ({"batch_size": 2.5}, TypeError, "batch_size must be an integer, not 2.5"),
         ({"hidden_layer_sizes": (0,)}, ValueError, "0"),
         ({"lr": -1.0}, ValueError, "lr"),
+        ({"activation": "tanh"}, TypeError, "^activation must be a class such as Tanh, .*, not 'tanh'$"),
+        ({"optimizer": "adam"}, TypeError, r"^optimizer must be a class such as Adam, .*, not 'adam'$"),
+        ({"layers": [Linear(3, 3)]}, TypeError, "^layers must be a function"),
         ({"patience": 2, "validation_fraction": 1.5}, ValueError, "test_size"),
         ({"layers": lambda num_inputs, _: [Linear(num_inputs, 2)]}, ValueError, "label 2 at index 0 is outside 0"),
     ],
@@ -133,7 +137,7 @@ def test_what_is_refused(settings: dict[str, Any], error: type[Exception], messa
 
 
 def test_one_class_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^y has one class alone, .*'a'.*: there is nothing to tell apart$"):
+    with pytest.raises(ValueError, match=r"^y has one class alone, 'a': there is nothing to tell apart$"):
         ManualClassifier().fit([[0.0], [1.0]], ["a", "a"])
 
 

@@ -50,3 +50,9 @@ def test_the_terminal_shows_the_same_rows() -> None:
 def test_without_rows_there_is_no_table_of_them() -> None:
     page = page_of(FunctionReport((), problem="Product can't be called"))
     assert (page.texts, page.rows) == (["✗ gradient check failed: Product can't be called"], [])
+
+
+def test_its_repr_is_short() -> None:
+    assert repr(FunctionReport((), rows=ROWS)) == (
+        "<FunctionReport: gradient check failed: the values agree, settings no_grad is wrong>"
+    )

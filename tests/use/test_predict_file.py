@@ -132,7 +132,7 @@ def test_a_file_that_is_there_is_replaced(folder: Path) -> None:
     ("text", "expected"),
     [
         ("a,bb\n3,10\n", "new.csv: has no column 'b'; did you mean 'bb'?"),
-        ("a,b\n3,\n", "new.csv:2: 1 cell of column 'b' is empty; a run with `missing: mean` takes them"),
+        ("a,b\n3,\n", "new.csv:2: 1 cell of column 'b' is empty; a run trained with `missing: mean` takes them"),
         ("a,b\n", "new.csv: has a header and no rows"),
         ("", "new.csv: is empty; the first line of a CSV file names the columns"),
         ("a,b\n1e300,1\n", "new.csv: the number at (0, 0) is 5e+299, not a finite float32"),

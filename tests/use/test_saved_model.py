@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import every_component
@@ -60,8 +61,9 @@ def test_a_layer_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert read.layers[1].factor == 2.5  # type: ignore[attr-defined]  # Warmer's
     monkeypatch.undo()
     del sys.modules["saved_layers"]
-    with pytest.raises(ConfigError, match="no module 'saved_layers' in "):
+    with pytest.raises(ConfigError, match="no module 'saved_layers' in ") as raised:
         load_model(tmp_path / "model.safetensors", tmp_path / "nowhere")
+    assert raised.value.__notes__ == ["load_model's layer_folder is the folder with the modules of your own layers"]
 
 
 def test_a_layer_without_settings_that_are_known(tmp_path: Path) -> None:
@@ -74,6 +76,12 @@ def test_a_layer_without_settings_that_are_known(tmp_path: Path) -> None:
 
     with pytest.raises(TypeError, match=r"^Plain is no dataclass, which has its settings"):
         save_model(Sequential(Linear(2, 2), Plain()), tmp_path / "model.safetensors")
+    for wrong, words in (
+        (type("Plainer", (Tanh,), {}), r"^Plainer is no dataclass"),
+        (dataclass(eq=False)(type("Mine", (Tanh,), {"__module__": "__main__"})), "^Mine is defined in __main__"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            save_model(Sequential(wrong()), tmp_path / "model.safetensors")
     assert not list(tmp_path.iterdir())
 
 

@@ -168,7 +168,7 @@ class GradientReport:
 
     def __repr__(self) -> str:
         """What it says, in short: the whole is str()."""
-        return f"<GradientReport: {one_line(self._headline())}>"
+        return f"<{type(self).__name__}: {one_line(self._headline())}>"
 
     def __str__(self) -> str:
         lines = [*_wrap(self._headline()), ""]

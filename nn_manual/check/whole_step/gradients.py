@@ -19,7 +19,7 @@ def check_gradients(model: Sequential, loss: Loss, input: Array | Padded, target
     the buffers stay as they were; the gradients stay in the model. The report's str() is the table.
 
     input (batch, ...) in the model's dtype, or Padded, target as the loss takes it. Raises ValueError or TypeError
-    where they don't fit, for an empty batch, and for a mean over targets of which none counts.
+    where they don't fit or are no arrays, for an empty batch, and for a mean over targets of which none counts.
     """
     return checked_in_part(model, loss, input, target)
 
@@ -34,6 +34,11 @@ def checked_in_part(
     with_vacuous: bool = True,
 ) -> GradientReport:
     """check_gradients, without what another case of the same layer has shown: see GradientChecker.report."""
+    if not isinstance(model, Sequential):
+        raise TypeError(f"the model is {model!r}, and must be a Sequential: Sequential(layer) is one of a layer alone")
+    for name, array in (("input", unpadded(input)), ("target", target)):
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"the {name} must be a numpy array, not {type(array).__name__}")
     if not input.size:
         raise ValueError(f"the input is empty, shape {input.shape}: nothing to check")
     checker = GradientChecker(model, loss, input_grad=True)
