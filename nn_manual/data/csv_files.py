@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -29,15 +30,15 @@ class CsvForm(NamedTuple):
     advice: str = "`missing: mean` or `missing: drop` takes them"
 
 
-def read_csv(file: Path, input: Part, target: Part, form: CsvForm = CsvForm()) -> Table:  # noqa: B008 - a tuple, which nobody can change
+def read_csv(file: Path | io.StringIO, input: Part, target: Part, form: CsvForm = CsvForm()) -> Table:  # noqa: B008 - a tuple, which nobody can change
     """The columns that the parts name, from a CSV file whose first line names the columns. If `input` names none, it
     gets all columns but the targets.
 
     The text is UTF-8, with delimiters, quotes and blank lines as the csv module reads them, gunzipped if the name ends
-    in .gz. The file "-" is standard input. Columns that are not named may hold anything. Raises DataError, which names
-    the line and the column.
+    in .gz. The file "-" is standard input; a table in memory is text, too. Columns that are not named may hold
+    anything. Raises DataError, which names the line and the column.
     """
-    source = "standard input" if file == STANDARD_INPUT else str(file)
+    source = "standard input" if file == STANDARD_INPUT else "the table" if isinstance(file, io.StringIO) else str(file)
     with reading(source, EOFError, zlib.error), opened(file) as stream:
         _, header, rows = rows_of(source, stream, form.delimiter)
         _choose(source, header, input, target)

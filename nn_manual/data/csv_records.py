@@ -31,8 +31,13 @@ DELIMITERS = (",", ";", "\t", "|")
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[TextIO]:
-    """The text of a file. Bytes that aren't UTF-8 become surrogates, so that a message can name their line."""
+def opened(file: Path | io.StringIO) -> Iterator[TextIO]:
+    """The text of a file, or that in memory. Bytes that aren't UTF-8 become surrogates, so that a message can name
+    their line.
+    """
+    if isinstance(file, io.StringIO):
+        yield file
+        return
     if file == STANDARD_INPUT:
         if sys.stdin is None:
             raise DataError("standard input: is closed")

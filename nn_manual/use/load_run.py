@@ -6,34 +6,29 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from nn_manual.arrays import Array, Padded, unpadded
-from nn_manual.config import RunConfig, dump_config, load_config
+from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Transform
+from nn_manual.data.tables import Kind
 from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.messages import counted, one_line
 from nn_manual.model import Sequential
-from nn_manual.run.changes import changes, values_of
 from nn_manual.run.loading import quiet
-from nn_manual.run.manifest import read_run_checkpoint
 from nn_manual.run.sources import changed_sources, sources_of
-from nn_manual.run.training_run import BEST_FILE, STATE_FILE
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_manifest
 from nn_manual.run_directory.files import check_exists, read_file, sha256_of_file
-from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE, read_summary
+from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, read_summary
 from nn_manual.run_directory.records import read_object
-from nn_manual.run_directory.schema import Summary
-from nn_manual.run_directory.weights import read_weights
 from nn_manual.run_directory.within import within
 from nn_manual.training.evaluation_slices import outputs_of
+from nn_manual.use.kept_weights import Checkpoint, kept_weights
+from nn_manual.use.new_rows import as_csv, numbers_in
 from nn_manual.use.run_page import run_page
-
-#: Which weights: the best ones on the validation part, or those of the last step.
-Checkpoint = Literal["best", "last"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,20 +58,28 @@ class TrainedRun:
         """Whether the model was trained to put out the probabilities of classes, before softmax."""
         return isinstance(self.config.loss, CrossEntropyLoss)
 
+    @property
+    def kind(self) -> Kind:
+        """Which numbers the model takes: indices, or any."""
+        return Kind.INTEGERS if isinstance(self.model.domain, range) else Kind.NUMBERS
+
     @quiet
-    def predict(self, array: Array | Padded) -> Array:
+    def predict(self, array: Array | Padded | Any) -> Array:
         """The model's predictions for examples (examples, ...), or for sequences that are Padded. Their numbers are in
-        the units of the data's source, and are standardised here as in training. A column of names is a number for each
-        name, as `transform.categories` has them; a missing number, NaN, is filled as in training.
+        the units of the data's source, and are standardised here as in training. A missing number, NaN, is filled as in
+        training. In an array of numbers, a column of names is a number for each name, as `transform.categories` has
+        them. A pandas DataFrame has the columns of training by name, in any order, and may have others; a list of rows
+        has them in the order of `transform.names.input`: names may stand in both as they are.
 
         Returns float64. For a classification, this is the probability of each class, (examples, classes); where the
         model predicts several places of each example, such as each character of a text, it is (examples, places,
         classes). For a regression, these are values (examples, outputs), which are not standardised.
 
-        Raises ValueError for examples that the model doesn't take, and NotFiniteError where it puts out a value that is
-        not finite.
+        Raises ValueError for examples that the model doesn't take, DataError, with the line, for a table that training
+        couldn't have had, and NotFiniteError where the model puts out a value that is not finite.
         """
-        input = self._as_input(array)
+        table = None if isinstance(array, Padded) else as_csv(array, self.transform)
+        input = self._as_input(array if table is None else numbers_in(table, self.transform, self.kind))
         prediction = outputs_of(self.model, input).astype(np.float64)
         if not np.isfinite(prediction).all():
             row = int(np.argwhere(~np.isfinite(prediction))[0, 0]) * len(input) // len(prediction)
@@ -143,7 +146,7 @@ def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun
     """What `load_run` returns."""
     config = read_config(directory)
     _check_unchanged(directory)
-    kept, model = _kept_weights(directory, which), config.new_model()
+    kept, model = kept_weights(directory, which, config), config.new_model()
     try:
         model.load_state_dict(kept.weights)
     except (ValueError, TypeError) as error:
@@ -186,52 +189,6 @@ def read_config(directory: Path) -> RunConfig:
     path = within(directory, CONFIG_FILE)
     read_file(path)  # a run without it is missing data, and no wrong config
     return load_config(path)
-
-
-class _Weights(NamedTuple):
-    """Weights by torch's names, the file from which they come, and which ones they are."""
-
-    weights: dict[str, Array]
-    path: Path
-    checkpoint: Checkpoint
-
-
-def _kept_weights(directory: Path, which: Checkpoint | None) -> _Weights:
-    """The weights that are asked for: from the end of the run, or from its newest checkpoint if it has not ended."""
-    summary = read_summary(directory)
-    if summary is None or "stopped" in summary:
-        return _of_checkpoint(directory, which, summary)
-    best = summary.get("best")
-    if _takes_best(directory, which, has_best=best is not None):
-        file = within(directory, BEST_FILE)
-        return _Weights(read_weights(file, best and best["sha256"]), file, "best")
-    if "model_sha256" not in summary:
-        raise DataError(f'{directory / SUMMARY_FILE}: "model_sha256" is missing')
-    file = within(directory, WEIGHTS_FILE)
-    return _Weights(read_weights(file, summary["model_sha256"]), file, "last")
-
-
-def _of_checkpoint(directory: Path, which: Checkpoint | None, summary: Summary | None) -> _Weights:
-    """The weights in the newest checkpoint of a run that has not ended."""
-    newest = next(iter(checkpoints_of(directory)), None)
-    if newest is None:
-        if summary is None:
-            raise DataError(f"{directory / SUMMARY_FILE}: is missing: the run has not ended")
-        raise DataError(f"{directory}: stopped before its first checkpoint: {summary['stopped']}")
-    kept = read_run_checkpoint(newest)
-    if lines := changes(kept.config, values_of(dump_config(read_config(directory)))):
-        raise DataError(*(f"{directory / CONFIG_FILE}: {line} since the checkpoint" for line in lines))
-    if _takes_best(directory, which, has_best=BEST_FILE in kept.tensors):
-        return _Weights(kept.tensors[BEST_FILE], newest / BEST_FILE, "best")
-    state = kept.tensors.get(STATE_FILE, {})
-    weights = {name: array for name, array in state.items() if " " not in name}  # the others are the optimizer's
-    return _Weights(weights, newest / STATE_FILE, "last")
-
-
-def _takes_best(directory: Path, which: Checkpoint | None, *, has_best: bool) -> bool:
-    if which == "best" and not has_best:
-        raise DataError(f"{directory}: has no best weights, only those of its last step: --checkpoint last")
-    return has_best and which != "last"
 
 
 def read_transform(path: Path) -> Transform:

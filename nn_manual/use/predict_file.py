@@ -11,15 +11,13 @@ import numpy as np
 
 from nn_manual.arrays import Array, Padded
 from nn_manual.data import Arrays, Text
-from nn_manual.data.categories import Categories
-from nn_manual.data.csv_files import CsvForm, read_csv
 from nn_manual.data.csv_records import STANDARD_INPUT
 from nn_manual.data.npz_files import read_npz, read_padded
-from nn_manual.data.prepared import numbers_of
 from nn_manual.data.tables import Kind, Part
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.run_directory.files import write_atomically
 from nn_manual.use.load_run import TrainedRun
+from nn_manual.use.new_rows import numbers_in
 
 #: The endings of what is read, and of what is written.
 INPUTS, OUTPUTS = (".csv", ".csv.gz", ".npz"), (".csv", ".npz")
@@ -73,20 +71,14 @@ def _check_output(input: Path, output: Path) -> None:
 
 def _read(run: TrainedRun, file: Path) -> Array | Padded:
     """The inputs in a file, float64 or int64."""
-    kind = Kind.INTEGERS if isinstance(run.model.domain, range) else Kind.NUMBERS
-    dtype, no_target = np.dtype(np.float64), Part([], Kind.NUMBERS, np.dtype(np.float64))
-    if file.suffix != ".npz":
-        transform, data = run.transform, run.config.data
-        categories = {name: Categories(names) for name, names in transform.categories}
-        may_miss = transform.filled is not None
-        input = Part(list(transform.names.input or []), kind, dtype, categories, may_miss=may_miss)
-        delimiter = data.character if isinstance(data, Arrays) else None
-        read_csv(file, input, no_target, CsvForm(delimiter, advice="a run trained with `missing: mean` takes them"))
-        return numbers_of(input)
     data = run.config.data
+    if file.suffix != ".npz":
+        return numbers_in(file, run.transform, run.kind, data.character if isinstance(data, Arrays) else None)
     name = data.input if isinstance(data, Arrays) and data.file.suffix == ".npz" else "input"
     assert name is not None  # Arrays makes sure of it
-    table = read_npz(file, Part([name] if isinstance(name, str) else name, kind, dtype), no_target)
+    dtype = np.dtype(np.float64)
+    input = Part([name] if isinstance(name, str) else name, run.kind, dtype)
+    table = read_npz(file, input, Part([], Kind.NUMBERS, dtype))
     if isinstance(data, Arrays) and data.lengths is not None:
         return read_padded(file, table.input, data.lengths)
     return table.input.array

@@ -17,7 +17,8 @@ from nn_manual.model import Sequential
 from nn_manual.run.loading import quiet
 from nn_manual.run_directory.metrics import DATA_FILE
 from nn_manual.streams import Stream, generator
-from nn_manual.use.load_run import Checkpoint, read_trained
+from nn_manual.use.kept_weights import Checkpoint
+from nn_manual.use.load_run import read_trained
 
 
 def sample(

@@ -19,12 +19,14 @@ from trained_runs import CONFIG, IDENTITY, OF_REGRESSION, REGRESSION, SWAPPED, T
 
 import nn_manual
 from nn_manual import load_run
+from nn_manual.arrays import Array
 from nn_manual.config import load_config
-from nn_manual.data import Transform
+from nn_manual.data import Names, Transform
 from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.run.new_run import run
 from nn_manual.training import evaluation_slices
-from nn_manual.use.load_run import Checkpoint, read_trained
+from nn_manual.use.kept_weights import Checkpoint
+from nn_manual.use.load_run import read_trained
 
 #: Standardised to [[1, 2], [-1, 0]].
 EXAMPLES = np.array([[3.0, 10.0], [-1.0, 2.0]])
@@ -282,3 +284,48 @@ def test_a_file_that_was_edited_is_refused(tmp_path: Path, file: str) -> None:
     message = f"{path}: is not what the run was trained with: its SHA-256 is another one"
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load_run(tmp_path / "run")
+
+
+#: A number for each of a, b and the names of c; the column that training left out may be anything.
+NAMED = Transform(None, None, Names(("a", "c"), ("y",), ("no", "yes")), (("c", ("red", "$")),), np.array([7.0, 0, 1]))
+
+
+def named_run(folder: Path) -> Path:
+    """A run whose model puts out a, and 10 where c is "$"."""
+    text = CONFIG.replace("in_features: 2", "in_features: 3")
+    weights = {"0.weight": np.array([[1, 0, 0], [0, 0, 10]], np.float32), "0.bias": np.zeros(2, np.float32)}
+    return write_trained(folder, text, NAMED, weights)
+
+
+def margins(probabilities: Array) -> list[float]:
+    odds: list[float] = np.log(probabilities[:, 1] / probabilities[:, 0]).round(5).tolist()
+    return odds
+
+
+class TestTables:
+    """Rows in memory, with names as they are."""
+
+    def test_a_data_frame_has_its_columns_by_name(self, tmp_path: Path) -> None:
+        pandas = pytest.importorskip("pandas")
+        run = load_run(named_run(tmp_path))
+        frame = pandas.DataFrame({"other": ["x,\n", None, '"'], "c": ["$", "red", None], "a": [1.5, None, 2]})
+        assert margins(run.predict(frame)) == [8.5, -7, 8]
+        assert margins(run.predict(frame[["a", "c"]])) == [8.5, -7, 8]
+        with pytest.raises(DataError, match=r"^the table: has no column 'c'; it has 'a'$"):
+            run.predict(frame[["a"]])
+        frame["c"] = "blue"
+        with pytest.raises(DataError, match=r"^the table:3: column 'c' holds 'blue', which training never saw"):
+            run.predict(frame)
+
+    def test_rows_have_the_columns_in_the_order_of_training(self, tmp_path: Path) -> None:
+        run = load_run(named_run(tmp_path))
+        assert margins(run.predict([[1.5, "$"], [None, "red"], [2, float("nan")]])) == [8.5, -7, 8]
+        assert margins(run.predict([[1.5, "$"]])) == [8.5]
+        assert margins(run.predict([[1.5, 0, 1], [1.5, 1, 0]])) == [8.5, -1.5]  # numbers alone
+        with pytest.raises(DataError, match=r"^the table:2: the header names 2 columns, this row has 3$"):
+            run.predict([[1.5, "$", 3]])
+
+    def test_a_data_frame_where_training_had_no_names(self, tmp_path: Path) -> None:
+        pandas = pytest.importorskip("pandas")
+        run = load_run(write_trained(tmp_path, transform=TRANSFORM._replace(names=Names(None, None, ("no", "yes")))))
+        assert np.array_equal(run.predict(pandas.DataFrame(EXAMPLES)), run.predict(EXAMPLES))
