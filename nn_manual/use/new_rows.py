@@ -30,8 +30,8 @@ def numbers_in(file: Path | io.StringIO, transform: Transform, kind: Kind, delim
 
 
 def as_csv(examples: Any, transform: Transform) -> io.StringIO | None:
-    """A pandas DataFrame, or rows for a model that takes columns of names, as the text of a CSV. None for numbers alone,
-    or if the columns of training had no headings.
+    """A pandas DataFrame, or rows for a model that takes columns of names, as the text of a CSV. None for numbers
+    alone, or if the columns of training had no headings.
     """
     names = transform.names.input
     if names is None:

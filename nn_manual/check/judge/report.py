@@ -14,7 +14,7 @@ from nn_manual import notebook
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Comparison, relative
 from nn_manual.check.compare.worst import Differences
-from nn_manual.check.judge.tensor_table import FIGURES, ROUNDING, cells_of, figures, in_notebook, in_terminal
+from nn_manual.check.judge.tensor_table import FIGURES, ROUNDING, cells_of, figures, in_notebook, in_terminal, worst_place
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.tolerances import severity
 from nn_manual.errors import GradientMismatch
@@ -175,7 +175,7 @@ class GradientReport:
         if self.comparisons:
             lines += in_terminal(self._rows())
         for failure in self.failures[:1]:
-            lines += ["", *_place(failure)]
+            lines += ["", *worst_place(failure)]
         lines += [line for text in self.diagnosis.splitlines() for line in _wrap(text)]
         if self.sources:
             lines += ["", *(line for text in self.sources for line in _wrap(text))]
@@ -213,7 +213,7 @@ class GradientReport:
         parts = [notebook.verdict(self._headline(), is_wrong=not self.passed)]
         if self.comparisons:
             parts.append(in_notebook(self._rows()))
-        parts += [notebook.lines(_place(failure)) for failure in self.failures[:1]]
+        parts += [notebook.lines(worst_place(failure)) for failure in self.failures[:1]]
         parts += map(notebook.words, (*self.diagnosis.splitlines(), *self.sources))
         if self.vacuous:
             parts += map(notebook.words, (VACUOUS, *self.vacuous))
@@ -246,9 +246,3 @@ def _severity_of(comparison: Comparison) -> float:
 def _wrap(text: str) -> list[str]:
     # Indented, so that no word of somebody's exception can pass for the beginning of a line of ours.
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
-def _place(failure: Comparison) -> list[str]:
-    place = failure.name + (f"[{', '.join(map(str, failure.index))}]" if failure.index else "")
-    width = max(len(place), len(failure.origin))
-    return [f"{place:>{width}} is {failure.ours!r}", f"{failure.origin:>{width}}    {failure.reference!r}"]

@@ -46,3 +46,10 @@ def in_notebook(rows: Sequence[Cells], headings: Sequence[str] = HEADINGS) -> st
     """The table as HTML, with the wrong rows marked."""
     alignments = f"<{'>' * (len(headings) - 2)}<"
     return notebook.table(headings, [notebook.Row(row, row[-1] == WRONG) for row in rows], alignments)
+
+
+def worst_place(failure: Comparison) -> list[str]:
+    """The index where a tensor is furthest off, and both values, below each other."""
+    place = failure.name + (f"[{', '.join(map(str, failure.index))}]" if failure.index else "")
+    width = max(len(place), len(failure.origin))
+    return [f"{place:>{width}} is {failure.ours!r}", f"{failure.origin:>{width}}    {failure.reference!r}"]
