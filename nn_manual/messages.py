@@ -6,9 +6,12 @@ import difflib
 import os
 import shlex
 import sys
+import textwrap
 from collections.abc import Collection
 from itertools import takewhile
 
+#: Columns of a terminal.
+WIDTH = 80
 #: The longest line of a message: about twelve lines of a terminal.
 LONGEST_LINE = 1000
 #: The longest name or value that a message cites.
@@ -36,6 +39,13 @@ def one_line(text: str, length: int = LONGEST_LINE) -> str:
     line = printable(text, but="")
     half = length // 2
     return line if len(line) <= length else f"{line[:half]}...{line[-half:]}"
+
+
+def wrapped(text: str) -> list[str]:
+    """The lines of a text for a terminal. All but the first are indented, so that no word of somebody's exception can
+    pass for the beginning of a line of ours.
+    """
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def printable(text: str, but: str = "\n\t") -> str:

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import LONGEST_LINE, advice, counted, nearest, one_line, quoted, shell_word
+from nn_manual.messages import LONGEST_LINE, advice, counted, nearest, one_line, quoted, shell_word, wrapped
 
 
 @pytest.mark.parametrize(
@@ -94,3 +94,9 @@ def test_advice() -> None:
     assert advice("relu", ["Linear", "ReLU"]) == "; did you mean 'ReLU'?"
     assert advice("xyz", ["lr", "momentum"]) == "; known: lr, momentum"
     assert advice("xyz", []) == "; it has none"
+
+
+def test_wrapped() -> None:
+    text = "word " * 20 + "x" * 90 + " a-b"
+    lines = wrapped(text)
+    assert lines == [" ".join(["word"] * 16), "  word word word word", f"  {'x' * 90}", "  a-b"]

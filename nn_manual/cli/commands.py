@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nn_manual.cli.terminal import going_on_without_a_reader
 from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
-from nn_manual.messages import counted, one_line, printable
+from nn_manual.messages import counted, one_line, printable, wrapped
 
 if TYPE_CHECKING:
     from nn_manual.step.slices.process_group import ProcessGroup
@@ -62,11 +62,12 @@ def new(options: argparse.Namespace) -> int:
     """Write a config for a file of the user's own. Returns the exit status."""
     from nn_manual.use.new_config import new_config
 
-    text = new_config(options.file, options.target, options.output, options.task)
+    text, notes = new_config(options.file, options.target, options.output, options.task)
     if options.output is None:
         print(text, end="")
-    else:
-        print(f"{one_line(str(options.output))}; to train: nn-manual train {one_line(str(options.output))}")
+        return 0
+    print("\n".join(line for note in notes for line in wrapped(one_line(note))))
+    print(f"{one_line(str(options.output))}; to train: nn-manual train {one_line(str(options.output))}")
     return 0
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nn_manual import notebook
-from nn_manual.check.judge.report import WIDTH, GradientReport
+from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.tensor_table import WRONG
-from nn_manual.messages import counted, one_line
+from nn_manual.messages import WIDTH, counted, one_line
 
 #: The family of rows at the full size; and two reasons for which a row is skipped: `skip` names it, or it met the same
 #: error as the comparison of the values.

@@ -18,7 +18,7 @@ from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.training.steps import Step
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
-    from nn_manual.check.judge.report import StepCheck
+    from nn_manual.check.judge.step_check import StepCheck
     from nn_manual.check.many_steps.prover import Prover
 
 #: The form of the bar: tqdm's default leaves no room for the loss in 80 columns.

@@ -19,7 +19,7 @@ from nn_manual.training.finite import FiniteWatch
 from nn_manual.training.trainer_settings import TrainerSettings
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
-    from nn_manual.check.judge.report import StepCheck
+    from nn_manual.check.judge.step_check import StepCheck
     from nn_manual.check.many_steps.prover import Prover
     from nn_manual.check.whole_step.checker import GradientChecker
 

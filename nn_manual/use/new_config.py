@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.data.arrays_dataset import Task
+from nn_manual.data.cells import looks_like_a_number
 from nn_manual.data.npz_files import names_in, read_npz
 from nn_manual.data.reading import check_name
 from nn_manual.data.tables import Kind, Part
@@ -33,8 +34,15 @@ LISTED = 3
 FEW_ROWS, FEW_OF_A_CLASS = 10, 3
 
 
-def new_config(file: Path, targets: Sequence[str], output: Path | None = None, task: Task | None = None) -> str:
-    """The text of a config that trains on a file, .csv, .csv.gz, .npz or .txt. `targets` are the columns, or the one
+class NewConfig(NamedTuple):
+    """The text of a config, and what to know of it at once: what it predicts, and what it leaves out."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def new_config(file: Path, targets: Sequence[str], output: Path | None = None, task: Task | None = None) -> NewConfig:
+    """A config that trains on a file, .csv, .csv.gz, .npz or .txt. `targets` are the columns, or the one
     array, to predict. It is written to `output`, if that is given, and the schema beside it, which its first line names
     for editors. The `task` is what the target looks like, unless it is given.
 
@@ -59,21 +67,22 @@ def new_config(file: Path, targets: Sequence[str], output: Path | None = None, t
         raise ConfigError("--target must name one column for a classification")
     # Through links, as the system reads a path: else `..` leads elsewhere.
     shown = os.path.relpath(file.resolve(), (Path() if output is None else output.parent).resolve())
+    notes: list[str] = []
     if is_text:
         lines = of_text(file, shown)
     elif file.name.endswith(ARRAYS):
         lines = _of_arrays(file, shown, targets, task)
     else:
-        lines = _of_table(file, shown, targets, task)
+        lines = _of_table(file, shown, targets, task, notes)
     text = "".join(f"{line}\n" for line in commented(lines))
     if output is not None:
         text = f"{FIRST_LINE}\n{text}"
         write_schema(output.with_name(SCHEMA_FILE))
         write_atomically(output, text.encode())
-    return text
+    return NewConfig(text, tuple(notes))
 
 
-def _of_table(file: Path, shown: str, targets: Sequence[str], task: Task | None) -> Iterator[Line]:
+def _of_table(file: Path, shown: str, targets: Sequence[str], task: Task | None, notes: list[str]) -> Iterator[Line]:
     """For a CSV."""
     columns, num_left_out = columns_of(file, needed=targets)
     by_name = {column.name: column for column in columns}
@@ -83,14 +92,18 @@ def _of_table(file: Path, shown: str, targets: Sequence[str], task: Task | None)
     is_classification = _is_classification(file, of_target, task)
     left_out = _left_out(columns, targets)
     if not chosen:
-        raise DataError(f"{file}: has no column to predict from{f': {left_out}' if left_out else ''}")
+        raise DataError(f"{file}: has no column to predict from{f': {_listed(left_out)}' if left_out else ''}")
     named = [column.name for column in chosen if not column.is_number]
+    described = _described(of_target, is_classification)
+    kind = "a classification" if is_classification else "a regression"
+    notes.append(f"{kind} of {', '.join(map(quoted, targets))}: {described}")
+    notes += [f"left out: {quoted(name)}, {why}" for name, why in left_out.items()]
     num_rows, num_empty = columns[0].num_rows, sum(column.num_empty for column in chosen)
     data: dict[str, tuple[Any, str]] = {"file": (shown, f"{counted(num_rows, 'row')} with a target")}
-    data["target"] = targets[0] if len(targets) == 1 else list(targets), _described(of_target, is_classification)
+    data["target"] = targets[0] if len(targets) == 1 else list(targets), described
     data["task"] = "classification" if is_classification else "regression", "the other one: --task"
     if left_out:
-        data["input"] = [column.name for column in chosen], f"without {left_out}"
+        data["input"] = [column.name for column in chosen], f"without {_listed(left_out)}"
     if is_classification and of_target[0].looks_like_numbers and not of_target[0].counts_from_0:
         named.append(of_target[0].name)
     _check_printable(file, [shown, *targets, *named, *(column.name for column in chosen if left_out)])
@@ -130,7 +143,10 @@ def _why_left_out(column: Column) -> str:
     if column.counts_rows:
         return "a number for each row"
     if not column.is_number and not column.has_few_names:
-        return f"{len(column.names):,} different names{' or more' * (len(column.names) == MOST_COUNTED)}"
+        assert column.odd is not None  # it is no column of numbers
+        text = column.odd[1]
+        hint = f", such as {quoted(text)}: a number has a point and nothing else" if looks_like_a_number(text) else ""
+        return f"{len(column.names):,} different names{' or more' * (len(column.names) == MOST_COUNTED)}{hint}"
     return ""
 
 
@@ -142,9 +158,14 @@ def _check_printable(file: Path, names: Sequence[str]) -> None:
             raise DataError(f"{file}: the name {quoted(name)} {words}")
 
 
-def _left_out(columns: Sequence[Column], targets: Sequence[str]) -> str:
+def _left_out(columns: Sequence[Column], targets: Sequence[str]) -> dict[str, str]:
+    """The columns that are left out, each with the reason."""
     whys = {column.name: _why_left_out(column) for column in columns if column.name not in targets}
-    return one_line(", ".join(f"{quoted(name)} ({why})" for name, why in whys.items() if why))
+    return {name: why for name, why in whys.items() if why}
+
+
+def _listed(left_out: Mapping[str, str]) -> str:
+    return one_line(", ".join(f"{quoted(name)} ({why})" for name, why in left_out.items()))
 
 
 def _is_classification(file: Path, of_target: Sequence[Column], task: Task | None) -> bool:

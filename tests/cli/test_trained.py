@@ -231,7 +231,10 @@ class TestNew:
         monkeypatch.chdir(tmp_path)
         Path("table.csv").write_text(self.TABLE)
         assert main(["new", "table.csv", "--target", "kind", "-o", "new.yaml"]) == 0
-        assert capsys.readouterr().out == "new.yaml; to train: nn-manual train new.yaml\n"
+        assert capsys.readouterr().out == (
+            "a classification of 'kind': 2 classes: a, b\n"
+            "new.yaml; to train: nn-manual train new.yaml\n"
+        )
         assert Path("new.yaml").read_text().startswith("# yaml-language-server: $schema=nn_manual.schema.json\n")
         assert Path("nn_manual.schema.json").is_file()
         assert main(["train", "new.yaml", "epochs=30", "gradient_check.every=0", "--run-dir", "run"]) == 0

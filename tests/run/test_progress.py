@@ -13,7 +13,7 @@ import pytest
 
 from nn_manual import Linear, MSELoss, Sequential
 from nn_manual.check.compare.worst import Differences
-from nn_manual.check.judge.report import StepCheck
+from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.run.describe import describe

@@ -11,7 +11,7 @@ from nets import batch, net
 
 from nn_manual import CrossEntropyLoss, GradientChecker, Linear, MSELoss, Sequential
 from nn_manual.check.compare.worst import Differences
-from nn_manual.check.judge.report import StepCheck
+from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.run_directory.step_line import LARGEST, SMALLEST, errors_of, line_of, record_of

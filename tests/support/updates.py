@@ -8,7 +8,7 @@ from typing import Any
 from nets import batch, net
 
 from nn_manual import SGD, GradientChecker, MSELoss, clip_grad_norm
-from nn_manual.check.judge.report import StepCheck
+from nn_manual.check.judge.step_check import StepCheck
 
 
 class Run:

@@ -17,7 +17,7 @@ from classifiers import BATCH, classifier, examples, train
 from runs import CONFIG, lines, write_config
 
 from nn_manual.arrays import Array
-from nn_manual.check.judge.report import StepCheck
+from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch, Interrupted, NotFiniteError
 from nn_manual.layers import Tanh

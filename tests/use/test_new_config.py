@@ -71,7 +71,7 @@ def test_the_schema_lies_beside_the_config_that_names_it(written: Callable[..., 
     Path("out/nn_manual.schema.json").write_text("of another version")
     new_config(Path("table.csv"), ["species"], Path("out/another.yaml"))
     assert Path("out/nn_manual.schema.json").read_text(encoding="utf-8") == schema_text()
-    assert new_config(Path("table.csv"), ["species"]).startswith("data:\n")
+    assert new_config(Path("table.csv"), ["species"]).text.startswith("data:\n")
 
 
 def test_where_no_schema_can_be_written_there_is_no_config(written: Callable[..., RunConfig]) -> None:
@@ -81,6 +81,19 @@ def test_where_no_schema_can_be_written_there_is_no_config(written: Callable[...
     with pytest.raises(DataError, match=r"^out/nn_manual\.schema\.json: can't be written: Is a directory$"):
         new_config(Path("table.csv"), ["species"], Path("out/another.yaml"))
     assert not Path("out/another.yaml").exists()
+
+
+def test_the_notes_say_what_is_predicted_and_what_is_left_out(written: Callable[..., RunConfig]) -> None:
+    written(FLOWERS, "species")
+    assert new_config(Path("table.csv"), ["species"]).notes == ("a classification of 'species': 3 classes: a, b, c",)
+    rows = "".join(f"{row}.5 m²,x,{row % 7}.25,{row * 100}.5,{row}.5\n" for row in range(1, 31))
+    Path("out/new.yaml").unlink()
+    written("area,same,first,second,size\n" + rows, "second", "first")
+    assert new_config(Path("table.csv"), ["second", "first"]).notes == (
+        "a regression of 'second', 'first': numbers from 100.5 to 3000.5, 0.25 to 6.25",
+        "left out: 'area', 30 different names, such as '1.5 m²': a number has a point and nothing else",
+        "left out: 'same', always the same",
+    )
 
 
 def test_nothing_is_wider_than_100_columns(written: Callable[..., RunConfig]) -> None:
@@ -341,7 +354,7 @@ def test_arrays_that_do_not_go_together(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("own.txt").write_text("A text that says the same again. " * 60)
-    text = new_config(Path("own.txt"), [], Path("new.yaml"))
+    text = new_config(Path("own.txt"), [], Path("new.yaml")).text
     config = load_config(Path("new.yaml"))
     assert isinstance(config.data, Text)
     split, model = load(config)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.compare.worst import Differences
-from nn_manual.check.judge.report import StepCheck, mismatch_for
+from nn_manual.check.judge.report import mismatch_for
+from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.ring import Copy
 from nn_manual.check.many_steps.step_group import StepGroup

@@ -10,7 +10,7 @@ import numpy as np
 
 from nn_manual.arrays import Shape
 from nn_manual.check.compare.worst import Differences, joined
-from nn_manual.check.judge.report import StepCheck
+from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.many_steps.one_layer import CannotStack, NoRoom
 from nn_manual.check.many_steps.step_group import StepGroup
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.check.compare.worst import Differences, joined, within
-from nn_manual.check.judge.report import GradientReport, StepCheck, mismatch_of
+from nn_manual.check.judge.report import GradientReport, mismatch_of
+from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.step_group import StepGroup
 from nn_manual.check.twin.optimizers import State

@@ -21,7 +21,8 @@ from nn_manual.arrays import Array, Padded
 from nn_manual.check import tolerances
 from nn_manual.check.compare.comparison import Quantity
 from nn_manual.check.compare.worst import Differences
-from nn_manual.check.judge.report import GradientReport, StepCheck, comparing, mismatch_for, mismatch_of
+from nn_manual.check.judge.report import GradientReport, comparing, mismatch_for, mismatch_of
+from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.sliced_step.batch_loss import LossOfBatch, compare_loss
 from nn_manual.check.sliced_step.replicas import compare_processes, digests_of
 from nn_manual.check.sliced_step.shared_differences import Found, SlicedPlan, worst

@@ -27,7 +27,8 @@ from nn_manual.check.compare.comparison import CannotCompare, Quantity
 from nn_manual.check.compare.worst import Differences, differences_of, joined, within
 from nn_manual.check.conduct.conduct import check_conduct
 from nn_manual.check.judge.judge import Judge
-from nn_manual.check.judge.report import GradientReport, StepCheck, comparing, mismatch_for, mismatch_of
+from nn_manual.check.judge.report import GradientReport, comparing, mismatch_for, mismatch_of
+from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.judge.vacuous import vacuous
 from nn_manual.check.judge.zeros import ZerosInTheory
 from nn_manual.check.step.calls import CallFailed

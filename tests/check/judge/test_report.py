@@ -22,7 +22,9 @@ from nn_manual import (
 )
 from nn_manual.check.compare.comparison import Comparison
 from nn_manual.check.compare.worst import Differences
-from nn_manual.check.judge.report import WIDTH, GradientReport, StepCheck
+from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.judge.step_check import StepCheck
+from nn_manual.messages import WIDTH
 from nn_manual.run_directory.step_line import errors_of, record_of
 from nn_manual.training.progress import GradientTally
 

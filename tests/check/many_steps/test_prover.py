@@ -27,7 +27,7 @@ from nn_manual import (
     clip_grad_norm,
 )
 from nn_manual.arrays import Array
-from nn_manual.check.judge.report import StepCheck
+from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.many_steps import step_group
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.ring import Ring

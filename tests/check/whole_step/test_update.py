@@ -23,7 +23,7 @@ from nn_manual import (
     clip_grad_norm,
 )
 from nn_manual.arrays import DTYPES
-from nn_manual.check.judge.report import StepCheck
+from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.optim.parts import Run as PartRun
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
