@@ -21,6 +21,8 @@ def follow_again(training: TrainingRun, directory: Path) -> None:
     """
     path, settings = within(directory, METRICS_FILE), training.config.early_stopping
     metrics = columns(path, read_records(path), METRICS_COLUMNS, OPTIONAL_COLUMNS)
+    if metrics["epoch"].tolist() != list(range(1, len(metrics["epoch"]) + 1)):
+        raise DataError(f"{path}: its epochs are not 1, 2, 3, ...")
     losses = [float(loss) for loss in metrics.get("validation_loss", ())][: training.epoch]
     lowest = min((loss for loss in losses if not math.isnan(loss)), default=None)
     if lowest != (runs := training.best.get("validation_loss")):
@@ -28,19 +30,20 @@ def follow_again(training: TrainingRun, directory: Path) -> None:
     training.early_stop = early_stop_of(training.config)
     for epoch, loss in enumerate(losses, start=1):
         training.early_stop.after(loss)
-        if settings is not None and training.early_stop.has_stopped and epoch < training.epoch:
+        is_at_the_end = epoch == training.epoch and not training.losses
+        if settings is not None and training.early_stop.has_stopped and not is_at_the_end:
             words = f"patience {settings.patience} and min_delta {settings.min_delta:g}"
+            done = f"done {training.epoch}" if epoch < training.epoch else f"begun epoch {epoch + 1}"
             raise ConfigError(
-                f"early_stopping: with {words}, the run would have ended after epoch {epoch}, and it has done "
-                f"{training.epoch}"
+                f"early_stopping: with {words}, the run would have ended after epoch {epoch}, and it has {done}"
             )
 
 
 def how_to_go_on(training: TrainingRun) -> str:
     """The sentence about a run that has ended, which says what to add to go on from its end."""
-    more = f"epochs=N, N above {training.epoch}"
-    if not training.early_stop.has_stopped:
-        return f"this run has finished; to go on from its end, add {more}"
+    more, has_stopped = f"epochs=N, N above {training.epoch}", training.early_stop.has_stopped
     patience = f"early_stopping.patience=N, N above {training.early_stop.num_epochs_since}, or early_stopping=null"
-    also = f", and {more}" if training.epoch >= training.config.epochs else ""
-    return f"early stopping has ended this run after epoch {training.epoch}; to go on, add {patience}{also}"
+    if training.epoch >= training.config.epochs:
+        also = f", and {patience}" if has_stopped else ""
+        return f"this run has finished; to go on from its end, add {more}{also}"
+    return f"early stopping has ended this run after epoch {training.epoch}; to go on, add {patience}"

@@ -42,14 +42,20 @@ class EventLog:
         """Whether a run has a log: then it goes on with it."""
         return within(directory, LOG_FOLDER).is_dir()
 
-    def begin(self) -> None:
-        """Write the epochs that metrics.jsonl has. Raises DataError where the system refuses."""
-        folder = within(self.directory, LOG_FOLDER)
+    def make_folder(self) -> None:
+        """Make the folder. Raises DataError where the system refuses, and where something else has the file's name."""
+        folder, path = (within(self.directory, LOG_FOLDER, *name) for name in ((), (EVENTS_FILE,)))
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise DataError(f"{folder}: can't be made: {error.strerror}") from error
-        files.remove_temporary(folder)
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path}: is no file, so the log can't be written")
+
+    def begin(self) -> None:
+        """Write the epochs that metrics.jsonl has. Raises DataError where the system refuses."""
+        self.make_folder()
+        files.remove_temporary(within(self.directory, LOG_FOLDER))
         columns = metrics.read_metrics(self.directory)
         epochs = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         now = time.time()

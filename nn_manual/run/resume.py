@@ -10,7 +10,7 @@ from nn_manual.config import RunConfig, dump_config, load_config, reported
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.messages import counted, one_line, shell_word
 from nn_manual.run.agreement import agree
-from nn_manual.run.changes import MAY_CHANGE, changes, values_of
+from nn_manual.run.changes import MAY_CHANGE, changes, differences, values_of
 from nn_manual.run.early_stopping import follow_again, how_to_go_on
 from nn_manual.run.environment import blas, set_blas_threads
 from nn_manual.run.epochs import train
@@ -78,9 +78,10 @@ def resume(
                 _check_sizes(directory, kept.manifest["sizes"], training.epoch)
                 if kept.config.get("early_stopping") != values_of(dump_config(config))["early_stopping"]:
                     follow_again(training, directory)
-            if training.ended and _is_finished(directory) and within(directory, FIGURE_FILE).exists():
+            if training.ended and _ended_at(directory, training) and within(directory, FIGURE_FILE).exists():
                 ended = f"{one_line(str(directory))}: {how_to_go_on(training)}"
-                if training.early_stop.has_stopped and overrides:
+                is_changed = kept is not None and any(differences(kept.config, values_of(dump_config(config))))
+                if training.early_stop.has_stopped and is_changed:
                     raise ConfigError(ended)
                 writer.say(ended)
                 return directory, None
@@ -95,6 +96,12 @@ def resume(
 def _is_finished(directory: Path) -> bool:
     summary = metrics.read_summary(directory)
     return summary is not None and "stopped" not in summary
+
+
+def _ended_at(directory: Path, training: TrainingRun) -> bool:
+    """Whether the run has finished where this training stands: an earlier checkpoint may end it earlier."""
+    summary = metrics.read_summary(directory) or {}
+    return _is_finished(directory) and summary.get("epoch") == training.epoch
 
 
 def _take_threads(num_threads: int | None) -> None:

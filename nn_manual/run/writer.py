@@ -68,6 +68,8 @@ class RunWriter:
 
     def cut_back(self, checkpoint: Path | None) -> None:
         """Bring the directory back to where the run goes on: remove later checkpoints, and the files of a run's end."""
+        if self._log is not None:
+            self._log.make_folder()  # first: a run whose log can't be written stays as it is
         grown = () if checkpoint else (metrics.METRICS_FILE, ledger.GRADIENTS_FILE)
         of_the_end = (metrics.SUMMARY_FILE, FIGURE_FILE, metrics.WEIGHTS_FILE, BEST_FILE)
         # All paths are checked before the first file is removed.

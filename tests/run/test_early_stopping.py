@@ -25,6 +25,10 @@ ENDED = (
     "early stopping has ended this run after epoch 2; to go on, add early_stopping.patience=N, N above 1, or "
     "early_stopping=null"
 )
+DONE = (
+    "this run has finished; to go on from its end, add epochs=N, N above 2, and early_stopping.patience=N, N above 1, "
+    "or early_stopping=null"
+)
 WITHOUT, LONGER = "early_stopping=null", "early_stopping.patience=3"
 
 
@@ -81,11 +85,43 @@ def test_settings_that_would_have_ended_it_before_are_refused(config_path: Path,
     assert contents(tmp_path / "run") == before
 
 
+def test_within_the_epoch_behind_its_end_they_are_refused_too(config_path: Path, tmp_path: Path) -> None:
+    """It would go on to the end of that epoch, which a run with these settings doesn't have."""
+    stopped(config_path, tmp_path / "run", 7, "epochs=6", WITHOUT)  # an epoch has three steps
+    before = contents(tmp_path / "run")
+    with pytest.raises(ConfigError) as caught:
+        resume(tmp_path / "run", [NEVER_BETTER])
+    assert str(caught.value) == (
+        "early_stopping: with patience 1 and min_delta 100, the run would have ended after epoch 2, and it has begun "
+        "epoch 3"
+    )
+    assert contents(tmp_path / "run") == before
+
+
+def test_a_run_that_has_finished_ends_earlier_from_an_earlier_checkpoint(config_path: Path, tmp_path: Path) -> None:
+    every = "checkpoint={every: 3 steps, keep: 9}"
+    run(load_config(config_path, ["epochs=4", WITHOUT, every]), tmp_path / "run")
+    (tmp_path / "run" / "loss.png").write_bytes(b"figure")
+    run(load_config(config_path, ["epochs=4", NEVER_BETTER, every]), tmp_path / "whole")
+    resume(tmp_path / "run" / "checkpoints" / "step-6", [NEVER_BETTER])
+    assert len(lines(tmp_path / "run" / "metrics.jsonl")) == 2
+    assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
+
+
+def test_lines_in_another_order_are_not_followed(config_path: Path, tmp_path: Path) -> None:
+    run(load_config(config_path, [WITHOUT]), tmp_path / "run")
+    path = tmp_path / "run" / "metrics.jsonl"
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*others, first]))
+    with pytest.raises(DataError, match=r"metrics\.jsonl: its epochs are not 1, 2, 3, \.\.\.$"):
+        resume(tmp_path / "run", ["epochs=9", "early_stopping.patience=7"])
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         (["epochs=6"], ENDED),
-        (["epochs=2"], f"{ENDED}, and epochs=N, N above 2"),
+        (["epochs=2"], DONE),
     ],
 )
 @pytest.mark.parametrize("overrides", [["epochs=9"], ["early_stopping.patience=1", "checkpoint.keep=2"]])
@@ -104,7 +140,7 @@ def test_without_a_change_it_says_what_to_add(
     assert main(["train", "--resume", str(tmp_path / "run")]) == 0
     assert capsys.readouterr() == (f"{tmp_path / 'run'}: {words}\n", "")
     assert main(["train", "--resume", str(tmp_path / "run"), *overrides]) == 2
-    words = words.removesuffix(", and epochs=N, N above 2") if overrides == ["epochs=9"] else words
+    words = ENDED if overrides == ["epochs=9"] else words
     assert capsys.readouterr() == ("", f"nn-manual: {tmp_path / 'run'}: {words}\n")
     assert contents(tmp_path / "run") == before
 
