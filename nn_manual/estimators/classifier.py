@@ -48,10 +48,11 @@ class ManualClassifier(ClassifierMixin, Network):  # type: ignore[misc]  # sciki
         """Train a new net on X (examples, features) and y (examples,): classes as numbers or names. Returns itself."""
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])  # noqa: N806 - as above
         check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y has one class alone, {self.classes_.tolist()[0]!r}: there is nothing to tell apart")
-        self._train(X, labels.astype(np.int64), len(self.classes_), labels)
+        classes, labels = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"y has one class alone, {classes.tolist()[0]!r}: there is nothing to tell apart")
+        self.model_, self.history_ = self._train(X, labels.astype(np.int64), len(classes), stratify=y)
+        self.classes_ = classes
         return self
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803 - as above

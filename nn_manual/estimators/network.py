@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nn_manual.arrays import Array
+from nn_manual.errors import NotFiniteError
 from nn_manual.layers import Layer, Linear, ReLU
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -55,20 +56,30 @@ class Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, input: Array, target: Array, num_outputs: int, stratify: Array | None) -> None:
-        """Make `model_`, train it, and keep the figures of its epochs in `history_`."""
+    def _train(
+        self, input: Array, target: Array, num_outputs: int, stratify: Array | None
+    ) -> tuple[Sequential, list[dict[str, Any]]]:
+        """A new model, trained, and the figures of its epochs: `model_` and `history_`, which `fit` sets last of all.
+        So a `fit` that fails leaves the estimator as it was.
+        """
         random = check_random_state(self.random_state)
         seed, validation = int(random.randint(2**31 - 1)), None
         if self.patience is not None:
+            if not 0 < self.validation_fraction < 1:
+                raise ValueError(f"validation_fraction must be above 0 and below 1, not {self.validation_fraction}")
             input, held_out, target, held_out_target = train_test_split(
                 input, target, test_size=self.validation_fraction, random_state=random, stratify=stratify
             )
             validation = held_out, held_out_target
-        self.model_ = Sequential(*self._layers(input.shape[1], num_outputs), seed=seed, dtype=input.dtype)
+        model = Sequential(*self._layers(input.shape[1], num_outputs), seed=seed, dtype=input.dtype)
+        if (shape := model.output_shape((2, input.shape[1]))) != (2, num_outputs):
+            raise ValueError(f"the layers make {shape[1:]} of an example, and {num_outputs} numbers are needed")
         _check_callable("optimizer", self.optimizer, "a class such as Adam, or a function (model, lr)")
-        optimizer = self.optimizer(self.model_, lr=self.lr)
-        trainer = Trainer(self.model_, self._loss(), optimizer, check_every=self.check_every)
-        self.history_ = trainer.fit(
+        optimizer = self.optimizer(model, lr=self.lr)
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"optimizer made {optimizer!r}, and must make an Optimizer of nn_manual")
+        trainer = Trainer(model, self._loss(), optimizer, check_every=self.check_every)
+        history = trainer.fit(
             (input, target),
             validation,
             epochs=self.epochs,
@@ -77,24 +88,32 @@ class Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             patience=self.patience,
             verbose=self.verbose,
         )
+        return model, history
 
     def _layers(self, num_inputs: int, num_outputs: int) -> Sequence[Layer]:
         if self.layers is not None:
             _check_callable("layers", self.layers, "a function (num_inputs, num_outputs) that returns layers")
-            return self.layers(num_inputs, num_outputs)
+            layers = self.layers(num_inputs, num_outputs)
+            if not isinstance(layers, tuple | list):
+                raise TypeError(f"layers made {layers!r}, and must make a list of layers")
+            return layers
         _check_callable("activation", self.activation, "a class such as Tanh, or a function without arguments")
-        layers, width = list[Layer](), num_inputs
+        made, width = list[Layer](), num_inputs
         for size in np.atleast_1d(self.hidden_layer_sizes).tolist():
-            layers += [Linear(width, size), self.activation()]
+            made += [Linear(width, size), self.activation()]
             width = size
-        return [*layers, Linear(width, num_outputs)]
+        return [*made, Linear(width, num_outputs)]
 
     def _outputs(self, X: Any) -> Array:  # noqa: N803 - scikit-learn's name
-        """What the net puts out, (examples, outputs)."""
-        check_is_fitted(self)
+        """What the net puts out, (examples, outputs). Raises NotFiniteError for a number that overflows."""
+        check_is_fitted(self, "model_")  # a fit that failed has left the number of features
         dtype = self.model_.dtype
         input = np.ascontiguousarray(validate_data(self, X, dtype=[dtype], reset=False))
-        return outputs_of(self.model_, input)
+        outputs = outputs_of(self.model_, input)
+        if not np.isfinite(outputs).all():
+            row = int(np.argwhere(~np.isfinite(outputs))[0, 0])
+            raise NotFiniteError(f"the net's output for example {row}, counted from 0, is not finite")
+        return outputs
 
 
 def _check_callable(name: str, value: object, wanted: str) -> None:

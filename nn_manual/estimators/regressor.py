@@ -40,9 +40,9 @@ class ManualRegressor(RegressorMixin, Network):  # type: ignore[misc]  # scikit-
         X, y = validate_data(  # noqa: N806 - as above
             self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True
         )
-        self._has_one_target = y.ndim == 1
         target = np.asarray(y, X.dtype).reshape(len(X), -1)
-        self._train(X, target, target.shape[1], None)
+        self.model_, self.history_ = self._train(X, target, target.shape[1], stratify=None)
+        self._has_one_target = y.ndim == 1
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803 - as above

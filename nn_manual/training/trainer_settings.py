@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from nn_manual.compile.blas import BlasName
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -50,9 +52,14 @@ def check_whole_numbers(**numbers: Any) -> None:
 
 
 def check_settings(settings: TrainerSettings) -> None:
-    """Raise ValueError for settings that are out of range, or that don't fit each other."""
+    """Raise ValueError for settings that are out of range, or that don't fit each other, and TypeError for a number of
+    another kind.
+    """
     if settings.optimizer.model is not settings.model:
         raise ValueError("the optimizer moves another model than the one to be trained")
+    for name in ("check_every", "check_memory"):
+        if not isinstance(value := getattr(settings, name), int | np.integer):
+            raise TypeError(f"{name} must be an integer, not {value!r}")
     if settings.check_every < 0:
         raise ValueError(f"check_every must be at least 0, not {settings.check_every}")
     if settings.check_memory < 0:

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_diabetes, load_wine
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from nn_manual import SGD, GradientMismatch, Linear, ManualClassifier, ManualRegressor, ReLU, Sequential, Tanh
 from nn_manual.arrays import Array
+from nn_manual.errors import NotFiniteError
 from nn_manual.layers import Layer
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.optim import Adam
@@ -127,13 +129,49 @@ def test_it_is_silent_unless_it_is_verbose(capsys: pytest.CaptureFixture[str]) -
         ({"activation": "tanh"}, TypeError, "^activation must be a class such as Tanh, .*, not 'tanh'$"),
         ({"optimizer": "adam"}, TypeError, r"^optimizer must be a class such as Adam, .*, not 'adam'$"),
         ({"layers": [Linear(3, 3)]}, TypeError, "^layers must be a function"),
-        ({"patience": 2, "validation_fraction": 1.5}, ValueError, "test_size"),
-        ({"layers": lambda num_inputs, _: [Linear(num_inputs, 2)]}, ValueError, "label 2 at index 0 is outside 0"),
+        ({"patience": 2, "validation_fraction": 1.5}, ValueError, "^validation_fraction must be above 0 and below 1"),
+        ({"layers": lambda num_inputs, _: [Linear(num_inputs, 2)]}, ValueError, r"^the layers make \(2,\) of"),
+        ({"layers": lambda num_inputs, _: [Linear(num_inputs, 4)]}, ValueError, "and 3 numbers are needed$"),
+        ({"layers": lambda *_: None}, TypeError, "^layers made None, and must make a list of layers$"),
+        ({"optimizer": lambda *_, **__: None}, TypeError, "^optimizer made None, and must make an Optimizer of nn_man"),
+        ({"check_every": 1.5}, TypeError, "^check_every must be an integer, not 1.5$"),
     ],
 )
 def test_what_is_refused(settings: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ManualClassifier(**settings).fit(*points())
+
+
+def test_a_fit_that_fails_changes_nothing() -> None:
+    X, labels = points()
+    own = ManualClassifier((4,), epochs=1, random_state=0)
+    own.set_params(activation=WrongTanh)
+    with pytest.raises(GradientMismatch):
+        own.fit(X, labels)
+    with pytest.raises(NotFittedError):
+        own.predict(X)
+    own.set_params(activation=Tanh).fit(X, np.array(["a", "b", "c"])[labels])
+    before = own.predict_proba(X)
+    own.set_params(activation=WrongTanh)
+    with pytest.raises(GradientMismatch):
+        own.fit(X, labels)
+    assert own.classes_.tolist() == ["a", "b", "c"]
+    assert np.array_equal(own.predict_proba(X), before)
+
+
+def test_a_rare_class_is_named() -> None:
+    X, labels = points()
+    names = np.array(["a", "b", "c"], dtype=object)[labels]
+    names[0] = "rare"
+    with pytest.raises(ValueError, match="rare"):
+        ManualClassifier(patience=2, epochs=1).fit(X, names)
+
+
+def test_outputs_that_overflow() -> None:
+    own = ManualClassifier((), epochs=1, random_state=0).fit(*points())
+    own.model_.param_arena[...] = 10
+    with np.errstate(over="ignore", invalid="ignore"), pytest.raises(NotFiniteError, match="for example 1, counted"):
+        own.predict(np.array([[0, 0, 0], [1e308, 1e308, 1e308]]))
 
 
 def test_one_class_is_refused() -> None:
