@@ -22,4 +22,4 @@ def override_keys(parsed_args: argparse.Namespace, **_: object) -> list[str]:
         return []
     from nn_manual.config.override_keys import override_keys as keys_of
 
-    return [f"{key}=" for key in keys_of(config)]
+    return [f"{key}=" for key in keys_of(config) if key.isprintable()]

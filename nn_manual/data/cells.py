@@ -57,7 +57,8 @@ class Cells:
             return found[0]
         is_class = self.target.kind is Kind.CLASSES and name in self.target.names
         if self.has_numbers or not is_class or looks_like_a_number(cell):
-            self._refuse(line, name, cell, f"not {'a finite number' if found else 'a number'}")
+            hint = "; a number has a point, and no comma" if "," in cell and looks_like_a_number(cell) else ""
+            self._refuse(line, name, cell, f"not {'a finite number' if found else 'a number'}{hint}")
         self.categories[name] = self.target.categories[name] = Categories(self.target.known_names)
         self.target.are_found = True
         return self._code(line, name, cell)

@@ -69,7 +69,9 @@ class EvaluatedRun(NamedTuple):
     def __str__(self) -> str:
         results = [f"loss {self.loss:.4g}" + (" of standardised targets" if self.is_standardized else "")]
         if self.bits is not None:
-            results += [f"bits a character {self.bits:.4g}", f"perplexity {2**self.bits:.4g}"]
+            with np.errstate(over="ignore"):  # a diverged model's is infinite
+                perplexity = np.exp2(self.bits)
+            results += [f"bits a character {self.bits:.4g}", f"perplexity {perplexity:.4g}"]
         if self.accuracy is not None:
             results.append(f"accuracy {self.accuracy:.2%}")
         if self.auc is not None:

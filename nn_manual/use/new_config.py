@@ -20,7 +20,7 @@ from nn_manual.messages import counted, one_line, quoted
 from nn_manual.run_directory.files import write_atomically
 from nn_manual.use.new_text import of_text
 from nn_manual.use.proposal import Line, commented, of_examples
-from nn_manual.use.schema_file import FIRST_LINE, SCHEMA_FILE, write_schema
+from nn_manual.use.schema_file import FIRST_LINE, SCHEMA_FILE, check_replaceable, write_schema
 from nn_manual.use.table_columns import MOST_COUNTED, MOST_NAMES, Column, columns_of
 
 #: The endings of tables, of arrays and of texts.
@@ -46,13 +46,16 @@ def new_config(file: Path, targets: Sequence[str], output: Path | None = None, t
     array, to predict. It is written to `output`, if that is given, and the schema beside it, which its first line names
     for editors. The `task` is what the target looks like, unless it is given.
 
-    Raises ConfigError for another ending, a target that is missing or too many, and an output that exists or has the
-    schema's name; DataError for a file that can't be read, has no such column, or has nothing to learn from.
+    Raises ConfigError for another ending, a target that is missing or too many, and an output that exists, has the
+    schema's name, or stands beside another file of that name; DataError for a file that can't be read, has no such
+    column, or has nothing to learn from.
     """
-    if output is not None and output.exists():
+    if output is not None and (output.exists() or output.is_symlink()):
         raise ConfigError(f"-o {one_line(str(output))} exists: choose another name, or remove it")
     if output is not None and output.name == SCHEMA_FILE:
         raise ConfigError(f"-o {one_line(str(output))}: the schema beside the config has this name")
+    if output is not None:
+        check_replaceable(output.with_name(SCHEMA_FILE))
     if not file.name.endswith((*TABLES, *ARRAYS, *TEXTS)):
         endings = ", ".join((*TABLES, *ARRAYS, *TEXTS))
         raise ConfigError(f"FILE must end in one of {endings}, not {one_line(file.name)}")

@@ -81,6 +81,9 @@ class TargetScores(NamedTuple):
 
         each = {"multioutput": "raw_values"}
         r2 = r2_score(target, prediction, **each) if len(target) > 1 else np.full(target.shape[1], np.nan)
+        # The mean of equal numbers may differ from them in the last bit, and R2 would divide by its square.
+        is_constant = np.ptp(target, axis=0) == 0
+        r2 = np.where(is_constant & (len(target) > 1), (prediction == target).all(axis=0), r2)
         mae, rmse = (score(target, prediction, **each) for score in (mean_absolute_error, root_mean_squared_error))
         return cls(r2, mae, rmse)
 

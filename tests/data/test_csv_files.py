@@ -28,6 +28,7 @@ from nn_manual.errors import DataError
         ("a,class\n1,0\n2\n", ":3: the header names 2 columns, this row has 1"),
         ("a,class\n1,0\n\n2,1,1\n", ":4: the header names 2 columns, this row has 3"),
         ("a,class\n1,0\nabc,1\n", ":3: column 'a' holds 'abc', not a number"),
+        ("a;class\n1,5;0\n", ":2: column 'a' holds '1,5', not a number; a number has a point, and no comma"),
         ("a,class\n1,0\n,1\n", ":3: 1 cell of column 'a' is empty; `missing: mean` or `missing: drop` takes them"),
         ("a,b,class\n1,1,0\n1, ,1\n1,,0\n", ":3: 2 cells of column 'b' are empty; "),
         ("a,class\n1,\n1,1\n", ":2: 1 cell of column 'class' is empty; "),

@@ -198,6 +198,13 @@ def test_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         evaluated(tmp_path / "run", "data.Text.file=other.txt")
 
 
+def test_a_text_whose_model_has_diverged() -> None:
+    result = EvaluatedRun("all of a.txt", 1, "last", 800.0, 0.1, 1154.0, None, (), None, None, False)
+    assert str(result).splitlines()[1] == (
+        "last weights: loss 800, bits a character 1154, perplexity inf, accuracy 10.00%"
+    )
+
+
 def test_classes_that_only_the_model_has(trained: Path) -> None:
     bias = np.array([0, 0, 0, 9], np.float32)
     weights = {"0.weight": np.zeros((4, 2), np.float32), "0.bias": bias}

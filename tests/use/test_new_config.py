@@ -68,7 +68,7 @@ def test_the_schema_lies_beside_the_config_that_names_it(written: Callable[..., 
     written(FLOWERS, "species")
     assert sorted(path.name for path in Path("out").iterdir()) == ["new.yaml", "nn_manual.schema.json"]
     assert Path("out/nn_manual.schema.json").read_text(encoding="utf-8") == schema_text()
-    Path("out/nn_manual.schema.json").write_text("of another version")
+    Path("out/nn_manual.schema.json").write_text(schema_text()[:1000])  # as another version might have it
     new_config(Path("table.csv"), ["species"], Path("out/another.yaml"))
     assert Path("out/nn_manual.schema.json").read_text(encoding="utf-8") == schema_text()
     assert new_config(Path("table.csv"), ["species"]).text.startswith("data:\n")
@@ -76,11 +76,20 @@ def test_the_schema_lies_beside_the_config_that_names_it(written: Callable[..., 
 
 def test_where_no_schema_can_be_written_there_is_no_config(written: Callable[..., RunConfig]) -> None:
     written(FLOWERS, "species")
-    Path("out/nn_manual.schema.json").unlink()
-    Path("out/nn_manual.schema.json").mkdir()
-    with pytest.raises(DataError, match=r"^out/nn_manual\.schema\.json: can't be written: Is a directory$"):
+    schema = Path("out/nn_manual.schema.json")
+    words = r"^out/nn_manual\.schema\.json stands where the schema belongs, and isn't one: choose another folder"
+    schema.write_text('{"mine": 1}')
+    with pytest.raises(ConfigError, match=words):
+        new_config(Path("table.csv"), ["species"], Path("out/another.yaml"))
+    assert schema.read_text() == '{"mine": 1}'
+    schema.unlink()
+    schema.mkdir()
+    with pytest.raises(ConfigError, match=words):
         new_config(Path("table.csv"), ["species"], Path("out/another.yaml"))
     assert not Path("out/another.yaml").exists()
+    Path("out/link.yaml").symlink_to("nowhere.yaml")
+    with pytest.raises(ConfigError, match=r"^-o out/link\.yaml exists"):
+        new_config(Path("table.csv"), ["species"], Path("out/link.yaml"))
 
 
 def test_the_notes_say_what_is_predicted_and_what_is_left_out(written: Callable[..., RunConfig]) -> None:

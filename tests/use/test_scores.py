@@ -51,6 +51,15 @@ def test_targets_by_hand() -> None:
     ]
 
 
+def test_constant_targets() -> None:
+    """Near 0.1 and 7.3, the mean of equal numbers isn't that number."""
+    target = np.full((10, 3), [0.1, 7.3, 7.3])
+    prediction = target.copy()
+    prediction[0, 2] += 1e-9
+    assert TargetScores.of(prediction, target).r2.tolist() == [1, 1, 0]
+    assert np.isnan(TargetScores.of(prediction[:1], target[:1]).r2).all()
+
+
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [([0.1, 0.4, 0.35, 0.8], 0.75), ([3.0, 3.0, 3.0, 3.0], 0.5), ([1.0, 2.0, 3.0, 4.0], 1.0)],
