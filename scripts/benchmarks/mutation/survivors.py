@@ -57,6 +57,9 @@ EACH_ROW = "a product with a matrix multiplies each row, whichever dimensions th
 SWAPPED = "a product of two numbers stays the same when the two are swapped"
 RAVELED = "all but one of its dimensions are 1: its numbers have the same order, whatever the order of the dimensions"
 FLOORED = "the quotient is rounded down: for fewer than 1,000 numbers, a thousandth more changes nothing, nor does 1e-8"
+SHIFTED = "(x + e) - mean(x + e) = x - mean(x): the centered numbers are the same for any number e"
+SHAPE_CHECKED = "the check computes nothing: it raises no error for an input of a shape that the layer takes"
+NOT_EMPTY = "a layer without buffers is not asked to update them, and no batch is empty; tests/layers/test_edge_shapes.py has those"
 NO_BUFFERS = "a layer without buffers is not asked to update them"
 ZEROS = "they stay zeros, whatever they are multiplied by"
 ITS_SHAPE = "the mask depends on the shape of the input, and on none of its numbers"
@@ -174,6 +177,16 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             ("((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased))", "((self.buffer.running_mean, mean.T), (self.buffer.running_var, unbiased))", RAVELED),
             ("((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased))", "((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased.T))", RAVELED),
             ("running += momentum * of_batch.ravel()", "running += momentum * of_batch.T.ravel()", RAVELED),
+        )
+    },
+    **{
+        (f"{name}.{method}", line, mutated): proof
+        for name in BATCH_NORMS
+        for method, line, mutated, proof in (
+            ("infer", "self.check_shape(input.shape)", "pass", SHAPE_CHECKED),
+            ("infer", "self.check_shape(input.shape)", "input.shape", SHAPE_CHECKED),
+            ("infer", "return self.forward(input)[0]", "return self.forward(input + 1e-08)[0]", SHIFTED),
+            ("_move", "self.track_running_stats and num_values", "True", NOT_EMPTY),
         )
     },
     ("Residual.forward", "output.shape != input.shape", "True"): SHAPE,
