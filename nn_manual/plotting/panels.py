@@ -123,9 +123,11 @@ def draw_gradient_errors(axes: Axes, runs: Sequence[RecordedRun], looks: Sequenc
     _set_percent_range(axes, curves)
     axes.axhline(100, label="tolerance", **TOLERANCE)
     key: Key = [("100%: the bound for rounding", TOLERANCE)]
-    num_excused = 0
+    num_excused, longest = 0, max(percent.size for _, percent, _ in curves)
     for (run, look), (steps, percent, colour), wider in zip(checked, curves, widths(curves), strict=True):
-        shown = steps_to_draw(percent, run.gradients["mismatch"] != "")
+        # Of the longest run as many points as there may be, and of the others as many in a step.
+        most = math.ceil(MAXIMUM_POINTS * percent.size / max(MAXIMUM_POINTS, longest))
+        shown = steps_to_draw(percent, run.gradients["mismatch"] != "", most)
         # With dots, because a step between two errors of zero would be no line.
         size = (1.2 if shown.size > MAXIMUM_MARKERS else 4) + wider / 2
         axes.plot(
@@ -220,13 +222,13 @@ def smooth(values: Array, smoothing: float) -> Array:
     return output
 
 
-def steps_to_draw(percent: Array, is_mismatch: Array) -> Array:
+def steps_to_draw(percent: Array, is_mismatch: Array, most: int) -> Array:
     """Indices, ascending, of the lines that a curve of gradient errors is drawn through.
 
-    Of up to MAXIMUM_POINTS lines, these are all. Of more, they are the worst of each of MAXIMUM_POINTS equal stretches,
-    and each mismatch, so that the curve never looks better than the run was.
+    Of up to `most` lines, these are all. Of more, they are the worst of each of `most` equal stretches, and each
+    mismatch, so that the curve never looks better than the run was.
     """
-    edges = np.linspace(0, percent.size, min(percent.size, MAXIMUM_POINTS) + 1).astype(np.int64)
+    edges = np.linspace(0, percent.size, min(percent.size, most) + 1).astype(np.int64)
     worst = [start + np.argmax(percent[start:stop]) for start, stop in pairwise(edges)]  # NaN counts as the maximum
     return np.union1d(worst, np.flatnonzero(is_mismatch)).astype(np.int64)
 

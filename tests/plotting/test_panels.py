@@ -183,14 +183,20 @@ def test_an_error_that_is_not_a_number_is_marked_at_the_top() -> None:
 
 def test_up_to_the_axes_width_every_step_is_drawn() -> None:
     errors = np.random.default_rng(0).uniform(1e-8, 1e-6, MAXIMUM_POINTS)
-    assert steps_to_draw(errors, np.full(MAXIMUM_POINTS, False)).tolist() == list(range(MAXIMUM_POINTS))
+    assert steps_to_draw(errors, np.full(MAXIMUM_POINTS, False), MAXIMUM_POINTS).tolist() == list(range(MAXIMUM_POINTS))
 
 
 def test_of_more_steps_the_worst_of_each_stretch_is_drawn() -> None:
     errors = np.random.default_rng(0).uniform(1e-8, 1e-6, (MAXIMUM_POINTS, 37))
-    shown = steps_to_draw(errors.ravel(), np.full(errors.size, False))
+    shown = steps_to_draw(errors.ravel(), np.full(errors.size, False), MAXIMUM_POINTS)
     assert errors.ravel()[shown].tolist() == errors.max(axis=1).tolist()
     assert (shown // 37).tolist() == list(range(MAXIMUM_POINTS))
+
+
+def test_a_shorter_run_is_drawn_as_densely_as_a_longer_one() -> None:
+    runs = [make_run([1.0], [1e-7] * (size * MAXIMUM_POINTS)) for size in (4, 2)]
+    lines = lines_of(panel(draw_runs(runs), GRADIENTS), "percent")
+    assert [len(points(line)) for line in lines] == [MAXIMUM_POINTS, MAXIMUM_POINTS // 2]
 
 
 @pytest.mark.parametrize("num_steps", [1001, 1999, 200_000])
@@ -202,7 +208,7 @@ def test_no_step_beyond_its_tolerance_is_passed_over(num_steps: int) -> None:
     bad = np.linspace(10, num_steps - 300, 5).astype(int)
     percent[bad] = [200, math.nan, 300, 1e4, math.inf]
     percent[-2:] = [500, 400]
-    shown = steps_to_draw(percent, is_mismatch)
+    shown = steps_to_draw(percent, is_mismatch, MAXIMUM_POINTS)
     assert {*bad, num_steps - 2, num_steps - 1} <= set(shown)
     assert shown.size <= MAXIMUM_POINTS + 1
     assert np.all(np.diff(shown) > 0)
