@@ -23,9 +23,9 @@ def check_same(trace: Trace, other: Trace, origins: Mapping[int, SourcePlace]) -
     """
     for index, (storage, its_storage) in enumerate(zip(trace.storages, other.storages, strict=False)):
         if not np.array_equal(storage.initial, its_storage.initial):  # type: ignore[arg-type]  # None equals None
-            readers = (o for o in trace.operations if any(view.storage == index for view in views(o.arguments)))
-            reader = next(readers)
-            raise CannotTrace(f"{reader.place}: {reader.name} takes {LOST}")
+            operations = enumerate(trace.operations)
+            place, reader = next((i, o) for i, o in operations if any(v.storage == index for v in views(o.arguments)))
+            raise CannotTrace(f"{_taker(reader, origins.get(place))} {LOST}")
     for index, (own, its) in enumerate(zip(trace.operations, other.operations, strict=False)):
         _check_same_operation(own, its, origins.get(index))
     if len(trace.operations) != len(other.operations):
@@ -42,6 +42,11 @@ def _check_same_operation(own: TracedOperation, its: TracedOperation, origin: So
     for argument, its_argument in zip(own_leaves, its_leaves, strict=True):
         if isinstance(argument, FixedValue) and isinstance(its_argument, FixedValue):
             if not argument.is_same(its_argument):
-                raise CannotTrace(f"{f'{origin}: it returns' if origin else f'{own.place}: {own.name} takes'} {LOST}")
+                raise CannotTrace(f"{_taker(own, origin)} {LOST}")
         elif argument != its_argument:
             raise CannotTrace(f"{own.place}: on other values, or in another step, {own.name} takes other arrays")
+
+
+def _taker(operation: TracedOperation, origin: SourcePlace | None) -> str:
+    """Where the array comes from, if that is known, or else what takes it."""
+    return f"{operation.place}: {operation.name} takes" if origin is None else f"{origin}: it returns"

@@ -122,8 +122,9 @@ class OperationLog:
         """An argument as the operation keeps it."""
         if isinstance(value, np.ndarray):
             if self.memory.find(value) is None:
-                if id(value) in self._returned:
-                    self.origins[len(self.operations)] = self._returned[id(value)][1]
+                for whole in (value, value.base):  # the next layer may look at its rows
+                    if id(whole) in self._returned:
+                        self.origins[len(self.operations)] = self._returned[id(whole)][1]
                 return FixedValue(untraced(value).copy())
             view = self.memory.view(value)
             self.memory.read(view)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.special import erf, logsumexp
 
-from nn_manual import SGD, Linear, MSELoss, Sequential, Trainer
+from nn_manual import SGD, Linear, MSELoss, Sequential, Tanh, Trainer
 from nn_manual.arrays import Array
 from nn_manual.layers import Layer
 from nn_manual.trace.comparing import LOST
@@ -310,3 +310,20 @@ def test_numpy_is_its_own_after_a_trace() -> None:
     with pytest.raises(CannotTrace):
         trace_step(model, MSELoss(), SGD(model, lr=1e-3), *batches[0])
     assert before == (np.array, np.asarray, np.ascontiguousarray)
+
+
+class Spread(Tanh):
+    """Its gradient is written to an array that isn't the trace's."""
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        grad_input: Array = np.zeros(grad_output.shape, grad_output.dtype)
+        grad_input[...] = super().backward(saved, grad_output)
+        return grad_input
+
+
+def test_a_gradient_that_lost_its_trace_is_not_blamed_on_the_layer_before() -> None:
+    """Linear looks at the rows of what it gets."""
+    model = Sequential(Linear(3, 3), Spread(), Linear(3, 2))
+    message = r"^1 \(Spread\)\.backward, test_formulas\.py:\d+: it returns an array that lost its trace"
+    with pytest.raises(CannotTrace, match=message):
+        trace_step(model, MSELoss(), SGD(model, lr=1e-3), np.ones((4, 3), np.float32), np.ones((4, 2), np.float32))
