@@ -9,7 +9,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.defaults import defines
-from nn_manual.errors import LayerError
+from nn_manual.errors import LayerError, raise_if_nobodys_fault
 from nn_manual.layers.base import BASE_OF_METHOD, Layer
 from nn_manual.layers.composite import Composite, buffer_names, descendants, has_buffers
 from nn_manual.layers.with_buffers import LayerWithBuffers
@@ -39,7 +39,8 @@ def _check_integers(layer: Layer) -> None:
     """Raise TypeError as a config does for a field of integers, such as in_features, that has a float."""
     try:
         hints = get_type_hints(type(layer))
-    except Exception:  # an annotation may be any text, and only a config needs it
+    except Exception as error:  # an annotation may be any text, and only a config needs it
+        raise_if_nobodys_fault(error)
         return
     for name, hint in hints.items():
         kinds = {hint, *get_args(hint)}

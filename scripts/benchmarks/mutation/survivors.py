@@ -185,10 +185,10 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         for method, line, mutated, proof in (
             ("infer", "self.check_shape(input.shape)", "pass", SHAPE_CHECKED),
             ("infer", "self.check_shape(input.shape)", "input.shape", SHAPE_CHECKED),
-            ("infer", "return self.forward(input)[0]", "return self.forward(input + 1e-08)[0]", SHIFTED),
             ("_move", "self.track_running_stats and num_values", "True", NOT_EMPTY),
         )
     },
+    ("BatchNorm1d.infer", "return self.forward(input)[0]", "return self.forward(input + 1e-08)[0]"): SHIFTED,
     ("Residual.forward", "output.shape != input.shape", "True"): SHAPE,
     ("Residual.forward", "output.shape != input.shape", "False"): SHAPE,
     ("Residual.forward", "output.shape != input.shape", "output.shape == input.shape"): SHAPE,
