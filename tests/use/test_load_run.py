@@ -302,6 +302,12 @@ def margins(probabilities: Array) -> list[float]:
     return odds
 
 
+def test_its_folder_is_found_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_trained(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert load_run("run").directory == tmp_path / "run"
+
+
 class TestTables:
     """Rows in memory, with names as they are."""
 
