@@ -152,7 +152,8 @@ def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun
     except (ValueError, TypeError) as error:
         raise DataError(f"{kept.path}: doesn't fit {CONFIG_FILE}: {error}") from error
     _note_changed_layers(directory, config)
-    return TrainedRun(model, config, read_transform(within(directory, DATA_FILE)), kept.checkpoint, directory.absolute())
+    transform = read_transform(within(directory, DATA_FILE))
+    return TrainedRun(model, config, transform, kept.checkpoint, directory.absolute())
 
 
 def _check_unchanged(directory: Path) -> None:
