@@ -188,7 +188,7 @@ def arguments_of(command: str, made: Made, data: Path, run: Path, random: Genera
             more = ["epochs=3"] if some and made.name != WRONG else []
             return ["train", "--resume", *map(str, newest or [run]), *more], 3 if made.name == WRONG else 0
         case "evaluate":
-            figure = ["-o", str(out / "evaluated.svg")] if some and made.name != "text" else []
+            figure = ["-o", str(out / "evaluated.svg")] if some and "sample" not in made.commands else []
             return ["evaluate", str(run), *weights, *figure], 0
         case "predict":
             output = out / ("predictions.csv" if some else "predictions.npz")
