@@ -91,10 +91,11 @@ class Newest(Versions):
 
 
 def requirements() -> list[Requirement]:
-    """What the tests need, in the order of pyproject.toml."""
+    """What the tests need on this machine, in the order of pyproject.toml."""
     project = _project()
     lines = [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra])]
-    return [Requirement(line) for line in lines]
+    needed = map(Requirement, lines)
+    return [requirement for requirement in needed if requirement.marker is None or requirement.marker.evaluate()]
 
 
 def _version(requirement: Requirement, there: Facts) -> str:
