@@ -51,6 +51,10 @@ class ManualClassifier(ClassifierMixin, Network):  # type: ignore[misc]  # sciki
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y has one class alone, {classes.tolist()[0]!r}: there is nothing to tell apart")
+        counts = np.bincount(labels)
+        if self.patience is not None and counts.min() < 2:
+            name = classes.tolist()[int(counts.argmin())]
+            raise ValueError(f"class {name!r} has one example: with a patience, each class needs one that is held out")
         self.model_, self.history_ = self._train(X, labels.astype(np.int64), len(classes), stratify=y)
         self.classes_ = classes
         return self

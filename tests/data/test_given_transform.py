@@ -15,6 +15,7 @@ from nn_manual.data import (
     Dataset,
     Diabetes,
     Digits,
+    FashionMNIST,
     Iris,
     LinearTeacher,
     Names,
@@ -24,6 +25,7 @@ from nn_manual.data import (
     Transform,
 )
 from nn_manual.errors import DataError
+from nn_manual.registry import components
 
 from .test_idx import write_part
 
@@ -46,6 +48,11 @@ def data_sets(tmp_path: Path) -> list[Dataset]:
         arrays(npz, input="x", target="y", task="regression"),
         Text(write(tmp_path, "some text, and some text", "text.txt"), context=2, validation_fraction=0.2),
     ]
+
+
+def test_every_data_set_is_in_the_list(data_sets: list[Dataset]) -> None:
+    """FashionMNIST reads the files that MNIST does."""
+    assert {type(data) for data in data_sets} | {FashionMNIST} == set(components(Dataset).values())
 
 
 def test_their_own_one_changes_nothing(data_sets: list[Dataset]) -> None:
