@@ -23,7 +23,7 @@ lint: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "nn_manual needs Python 3.11 or newer; choose one with: make PYTHON=python3.12"; exit 1; }
-	@echo "installing into $(VENV), once: two minutes, and some 400 MB to load with a CPU build of PyTorch"
+	@echo "installing into $(VENV), once: a minute or two, and some 400 MB to load with a CPU build of PyTorch"
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --constraint constraints.txt --editable '.[dev,fast]'
 	@touch $@
