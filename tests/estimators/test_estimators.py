@@ -96,8 +96,8 @@ def test_layers_and_an_optimizer_of_ones_own() -> None:
 
 def test_a_wrong_gradient_ends_fit() -> None:
     with pytest.raises(GradientMismatch, match="WrongTanh"):
-        ManualClassifier(activation=WrongTanh, epochs=1).fit(*points())
-    ManualClassifier(activation=WrongTanh, epochs=1, check_every=0).fit(*points())
+        ManualClassifier((4,), WrongTanh, epochs=1).fit(*points())
+    ManualClassifier((4,), WrongTanh, epochs=1, check_every=0).fit(*points())
 
 
 def test_a_patience_keeps_the_best_weights() -> None:
