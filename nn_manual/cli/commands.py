@@ -66,8 +66,8 @@ def new(options: argparse.Namespace) -> int:
     if options.output is None:
         print(text, end="")
         return 0
-    print("\n".join(line for note in notes for line in wrapped(one_line(note))))
-    print(f"{one_line(str(options.output))}; to train: nn-manual train {one_line(str(options.output))}")
+    end = f"{one_line(str(options.output))}; to train: nn-manual train {one_line(str(options.output))}"
+    print("\n".join([*(line for note in notes for line in wrapped(one_line(note))), end]))
     return 0
 
 

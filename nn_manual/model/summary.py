@@ -15,11 +15,11 @@ import numpy as np
 from nn_manual import notebook
 from nn_manual.arrays import Shape
 from nn_manual.layers.base import Layer, num_parameters
-from nn_manual.messages import one_line
+from nn_manual.messages import WIDTH, one_line
 from nn_manual.model.contract import checked_input_shapes, checked_length
 
-#: Columns of a terminal; the fewest of them for a layer's name, and for the last column if it needs as many.
-WIDTH, NAME_WIDTH, LAST_WIDTH = 80, 12, 24
+#: The fewest columns of a terminal for a layer's name, and for the last column if it needs as many.
+NAME_WIDTH, LAST_WIDTH = 12, 24
 #: Shapes are followed for two examples, because batch normalization doesn't take a single one in training.
 NUM_EXAMPLES = 2
 OF_ONE_EXAMPLE = "of one example: output, and products, about the multiplications of forward"

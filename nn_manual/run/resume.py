@@ -78,7 +78,7 @@ def resume(
                 _check_sizes(directory, kept.manifest["sizes"], training.epoch)
                 if kept.config.get("early_stopping") != values_of(dump_config(config))["early_stopping"]:
                     follow_again(training, directory)
-            if training.ended and _ended_at(directory, training) and within(directory, FIGURE_FILE).exists():
+            if training.ended and _is_finished(directory, training.epoch) and within(directory, FIGURE_FILE).exists():
                 ended = f"{one_line(str(directory))}: {how_to_go_on(training)}"
                 is_changed = kept is not None and any(differences(kept.config, values_of(dump_config(config))))
                 if training.early_stop.has_stopped and is_changed:
@@ -93,15 +93,10 @@ def resume(
             return directory, train(training, directory, writer, kept and kept.manifest, origin)
 
 
-def _is_finished(directory: Path) -> bool:
+def _is_finished(directory: Path, epoch: int | None = None) -> bool:
+    """Whether the run has finished; after this epoch, if one is given: an earlier checkpoint may end it earlier."""
     summary = metrics.read_summary(directory)
-    return summary is not None and "stopped" not in summary
-
-
-def _ended_at(directory: Path, training: TrainingRun) -> bool:
-    """Whether the run has finished where this training stands: an earlier checkpoint may end it earlier."""
-    summary = metrics.read_summary(directory) or {}
-    return _is_finished(directory) and summary.get("epoch") == training.epoch
+    return summary is not None and "stopped" not in summary and epoch in (None, summary.get("epoch"))
 
 
 def _take_threads(num_threads: int | None) -> None:

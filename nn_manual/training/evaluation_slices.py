@@ -6,6 +6,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Padded, Shape, size_of
 from nn_manual.defaults import defines
+from nn_manual.errors import NotFiniteError
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 from nn_manual.model.contract import checked_input_shapes
@@ -23,9 +24,15 @@ def slice_size(model: Sequential, example_shape: Shape) -> int:
 
 
 def outputs_of(model: Sequential, input: Array | Padded) -> Array:
-    """The model's output for all examples, in evaluation, computed slice by slice."""
+    """The model's output for all examples, in evaluation, computed slice by slice. Raises NotFiniteError, which names
+    the example, for a value that isn't finite.
+    """
     size = slice_size(model, input.shape[1:])
-    return np.concatenate([model(input[start : start + size]) for start in range(0, len(input), size)])
+    outputs = np.concatenate([model(input[start : start + size]) for start in range(0, len(input), size)])
+    if not (is_finite := np.isfinite(outputs)).all():
+        row = int(np.argwhere(~is_finite)[0, 0]) * len(input) // len(outputs)  # it may put out several of each example
+        raise NotFiniteError(f"the model's prediction for example {row}, counted from 0, is not finite")
+    return outputs
 
 
 def _num_activations(layer: Layer, input_shape: Shape) -> int:

@@ -257,9 +257,10 @@ class Trainer:
         own = examples_of(train, self.model, self.loss)
         if not len(own.input):
             raise ValueError("there is no example to train on")
-        for examples in filter(None, (own, given)):
-            check_finite("input", unpadded(examples.input))
-            check_finite("target", examples.target)
+        for examples in (train, validation):
+            if isinstance(examples, Examples):  # a pair was looked at when it became Examples
+                check_finite("input", unpadded(examples.input))
+                check_finite("target", examples.target)
         return fit(self, own, given, epochs, batch_size, seed=seed, early_stop=stop, verbose=verbose)
 
     def epoch(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import operator
 from typing import Any, Literal, Protocol
 
-import numpy as np
-
 from nn_manual.compile.blas import BlasName
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -40,15 +38,15 @@ class TrainerSettings(Protocol):
     stop_every: int
 
 
-def check_whole_numbers(**numbers: Any) -> None:
-    """Raise TypeError for a number that isn't an integer, ValueError for one below 1."""
+def check_whole_numbers(least: int = 1, **numbers: Any) -> None:
+    """Raise TypeError for a number that isn't an integer, ValueError for one below `least`."""
     for name, number in numbers.items():
         try:
             whole = operator.index(number)
         except TypeError:
             raise TypeError(f"{name} must be an integer, not {number!r}") from None
-        if whole < 1:
-            raise ValueError(f"{name} must be at least 1, not {whole}")
+        if whole < least:
+            raise ValueError(f"{name} must be at least {least}, not {whole}")
 
 
 def check_settings(settings: TrainerSettings) -> None:
@@ -57,13 +55,7 @@ def check_settings(settings: TrainerSettings) -> None:
     """
     if settings.optimizer.model is not settings.model:
         raise ValueError("the optimizer moves another model than the one to be trained")
-    for name in ("check_every", "check_memory"):
-        if not isinstance(value := getattr(settings, name), int | np.integer):
-            raise TypeError(f"{name} must be an integer, not {value!r}")
-    if settings.check_every < 0:
-        raise ValueError(f"check_every must be at least 0, not {settings.check_every}")
-    if settings.check_memory < 0:
-        raise ValueError(f"check_memory must be at least 0, not {settings.check_memory}")
+    check_whole_numbers(0, check_every=settings.check_every, check_memory=settings.check_memory)
     if settings.clip_grad_norm is not None and not settings.clip_grad_norm > 0:
         raise ValueError(f"clip_grad_norm must be above 0, not {settings.clip_grad_norm}")
     if not settings.compiled and (settings.blas, settings.threads) != (None, None):

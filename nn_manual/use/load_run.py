@@ -14,7 +14,7 @@ from nn_manual.arrays import Array, Padded, unpadded
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Transform
 from nn_manual.data.tables import Kind
-from nn_manual.errors import DataError, NotFiniteError
+from nn_manual.errors import DataError
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.messages import counted, one_line
 from nn_manual.model import Sequential
@@ -81,9 +81,6 @@ class TrainedRun:
         table = None if isinstance(array, Padded) else as_csv(array, self.transform)
         input = self._as_input(array if table is None else numbers_in(table, self.transform, self.kind))
         prediction = outputs_of(self.model, input).astype(np.float64)
-        if not np.isfinite(prediction).all():
-            row = int(np.argwhere(~np.isfinite(prediction))[0, 0]) * len(input) // len(prediction)
-            raise NotFiniteError(f"the model's prediction for example {row}, counted from 0, is not finite")
         if self.is_classification:
             from scipy.special import softmax
 

@@ -6,16 +6,15 @@ takes, if one is made to find out. All else follows from the shapes: no model is
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from nn_manual.arrays import DTYPES, size_of
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data.reading import machine_memory
-from nn_manual.messages import one_line
+from nn_manual.messages import one_line, wrapped
 from nn_manual.model import Sequential
-from nn_manual.model.summary import NUM_EXAMPLES, WIDTH, LayerRow, ModelSummary, rows_of, shown
+from nn_manual.model.summary import NUM_EXAMPLES, LayerRow, ModelSummary, rows_of, shown
 from nn_manual.model.ties import Ties
 from nn_manual.run.loading import quiet
 from nn_manual.use.measuring import measured, steps_checked
@@ -56,10 +55,10 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
     last = "checked against", [word for word, _ in counterparts]
     table = ModelSummary(rows, sizes.parameters, sizes.is_tied, is_followed=True, last=last)
     lines = [f"{type(config.data).__name__}: examples of {shown(example_shape)}", "", *str(table).splitlines()]
-    lines += (line for _, note in counterparts for line in textwrap.wrap(note, WIDTH, subsequent_indent="  "))
+    lines += (line for _, note in counterparts for line in wrapped(note))
     texts = [_memory(config, sizes)]
     texts += measured(config, split) if measure or sizes.parameters <= MOST_MEASURED else _not_measured(config)
-    said = (line for text in texts for line in textwrap.wrap(text, WIDTH, subsequent_indent="  "))
+    said = (line for text in texts for line in wrapped(text))
     return "\n".join(map(one_line, [*lines, *said]))
 
 

@@ -239,6 +239,9 @@ class TestNew:
         assert Path("nn_manual.schema.json").is_file()
         assert main(["train", "new.yaml", "epochs=30", "gradient_check.every=0", "--run-dir", "run"]) == 0
         capsys.readouterr()
+        np.savez("arrays.npz", x=np.arange(40.0).reshape(20, 2), y=np.arange(20) % 2)
+        assert main(["new", "arrays.npz", "--target", "y", "-o", "arrays.yaml"]) == 0
+        assert capsys.readouterr().out == "arrays.yaml; to train: nn-manual train arrays.yaml\n"
         Path("new.csv").write_text("color,size\nblue,3\nred,4\n")
         assert main(["predict", "run", "--input", "new.csv"]) == 0
         rows = capsys.readouterr().out.splitlines()

@@ -8,12 +8,7 @@ from dataclasses import dataclass
 
 from nn_manual import notebook
 from nn_manual.check.compare.comparison import CannotCompare, Comparison
-from nn_manual.check.judge.tensor_table import (
-    cells_of,
-    in_notebook,
-    in_terminal,
-    worst_place,
-)
+from nn_manual.check.judge.tensor_table import cells_of, in_notebook, in_terminal, worst_place
 from nn_manual.errors import GradientMismatch
 from nn_manual.messages import one_line, wrapped
 
