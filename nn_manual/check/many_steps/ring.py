@@ -41,7 +41,8 @@ FEWEST_ROWS = 2
 #: 1.3 times; that of the 784-128-10 net, with 2.4 MB, 0.7 times.
 LARGEST_STEP = 2_500_000
 
-#: Arrays begin at multiples of so many bytes, a line of the processor's cache.
+#: Arrays begin at multiples of so many bytes, a line of the processor's cache. A BLAS's last bits may differ with the
+#: place in a line at which a product begins. So in each multiple of steps, a matrix's gradients fill whole lines, too.
 ALIGNMENT = 64
 
 
@@ -103,8 +104,12 @@ class Ring:
         forms = self._forms(recorded, sum(ours[name].size for name in self._packed))
         num_bytes = sum(form.num_bytes for form in forms.values())
         #: torch computes multiples of so many steps.
-        sizes = (size_of(output_shape) for _, output_shape in plan.shapes.values())
-        self.multiple = max(FEWEST_ROWS, TOGETHER // math.gcd(TOGETHER, *sizes))
+        outputs = (size_of(output_shape) for _, output_shape in plan.shapes.values())
+        grads = (ours[quantity.name] for quantity in plan.backward)
+        products = (grad.nbytes for grad in grads if grad.ndim > 1)
+        self.multiple = max(
+            FEWEST_ROWS, TOGETHER // math.gcd(TOGETHER, *outputs), ALIGNMENT // math.gcd(ALIGNMENT, *products)
+        )
         num_fitting = memory.nbytes // num_bytes
         self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, num_fitting - num_fitting % self.multiple)
         if self.num_steps < FEWEST_STEPS or num_bytes > LARGEST_STEP:
