@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name publ
     from nn_manual.estimators.regressor import ManualRegressor as ManualRegressor
     from nn_manual.functions.autograd import as_autograd_function as as_autograd_function
     from nn_manual.functions.check_function import check_function as check_function
+    from nn_manual.functions.handwritten_class import HandwrittenClass as HandwrittenClass
     from nn_manual.layers import *  # noqa: F403 - what a room of components exports is public, without a list here
     from nn_manual.losses import *  # noqa: F403 - as above
     from nn_manual.model import Sequential as Sequential
@@ -58,6 +59,7 @@ _COMPONENT_ROOMS = ("nn_manual.layers", "nn_manual.losses", "nn_manual.optim")
 _HOMES = {
     "as_autograd_function": "functions.autograd",
     "check_function": "functions.check_function",
+    "HandwrittenClass": "functions.handwritten_class",
     "GradientChecker": "check.whole_step.checker",
     "check_gradients": "check.whole_step.gradients",
     "GradientReport": "check.judge.report",

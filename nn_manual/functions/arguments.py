@@ -127,14 +127,14 @@ def _shared_buffers(module: torch.nn.Module, reference: torch.nn.Module) -> dict
 
 
 def _names_of_inputs(function: Any, count: int) -> list[str]:
-    """The names of the first inputs in the signature of the function, of a pair's forward, or of an autograd.Function's
-    forward, without its context. Empty for a built-in function without a signature.
+    """The names of the first inputs in the signature of the function, or of an autograd.Function's forward, without
+    its context. Empty for a built-in function without a signature.
     """
-    called = function[0] if isinstance(function, tuple) else attribute_of(function, "__self__", function)
+    called = attribute_of(function, "__self__", function)
     is_class = isinstance(called, type) and issubclass(called, torch.autograd.Function)
     called = called.forward if is_class or isinstance(called, torch.nn.Module) else function
     try:
-        parameters = inspect.signature(called[0] if isinstance(called, tuple) else called).parameters.values()
+        parameters = inspect.signature(called).parameters.values()
     except Exception as error:  # anyone's attributes may raise anything
         raise_if_nobodys_fault(error)
         return []

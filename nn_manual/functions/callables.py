@@ -1,4 +1,4 @@
-"""Anyone's function on arrays or tensors: how it is called, run and differentiated."""
+"""Anyone's function on tensors: how it is called, run and differentiated by autograd."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.arguments import Arguments, as_tensor, attribute_of
 from nn_manual.functions.exceptions import going_on
@@ -17,8 +16,6 @@ from nn_manual.functions.outputs import BUFFER, Outputs, named_outputs
 from nn_manual.messages import one_line
 
 Function: TypeAlias = Callable[..., Any]
-#: A function that autograd differentiates, or a pair (forward, backward).
-Checked: TypeAlias = Function | tuple[Function, Function]
 #: From the gradients of the differentiable outputs, by name, to those of the floating inputs that want one.
 Backward: TypeAlias = Callable[[dict[str, torch.Tensor]], list[Any]]
 
@@ -40,29 +37,6 @@ class Forward(NamedTuple):
     def outputs(self) -> dict[str, torch.Tensor]:
         """The tensors that it returned."""
         return self.returned.tensors
-
-
-def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
-    """Run a function, or the forward of a pair, on these leaves, of which the `wanted` ones get a gradient. A pair
-    computes every gradient.
-    """
-    if not isinstance(function, tuple):
-        return by_autograd(function, arguments, leaves, wanted)
-    forward, backward = function
-    given = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-    with going_on():
-        returned = arguments.call(forward, given)
-    if not (isinstance(returned, tuple) and len(returned) == 2):
-        raise CannotCompare(f"{label_of_function(function)}: forward must return (output, saved)")
-    outputs, saved = named_outputs(returned[0]), returned[1]
-    as_inputs = as_tensor if any(isinstance(leaf, torch.Tensor) for leaf in leaves) else _array
-
-    def way_back(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
-        with going_on():
-            several = [as_inputs(grad_outputs[name]) for name in outputs.tensors if name in grad_outputs]
-            return _several(backward(saved, *several))
-
-    return Forward(outputs, saved, way_back, given)
 
 
 def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
@@ -157,9 +131,7 @@ def is_mere_class(function: Any) -> bool:
 
 
 def label_of_function(function: Any) -> str:
-    """What a function, or a pair of them, is called in a report."""
-    if isinstance(function, tuple):
-        return " and ".join(dict.fromkeys(label_of_function(each) for each in function))
+    """What a function is called in a report."""
     owner = attribute_of(function, "__self__", None)
     named = owner if isinstance(owner, type) else function  # an autograd.Function's apply belongs to its class
     return one_line(str(attribute_of(named, "__name__", type(named).__name__)))
@@ -178,14 +150,3 @@ def dtype_name(array: Any) -> str:
 def floats(thing: Any) -> bool:
     """Whether it is an array or tensor of real floating numbers: it can have a gradient."""
     return is_array(thing) and "float" in dtype_name(thing)
-
-
-def _array(tensor: torch.Tensor) -> Array:
-    array: Array = tensor.detach().cpu().numpy()
-    return array
-
-
-def _several(returned: Any) -> list[Any]:
-    """The gradients that a backward returned, one or several, as a list."""
-    several = returned if isinstance(returned, tuple | list) else (returned,)
-    return [as_tensor(each) if isinstance(each, np.ndarray | np.generic | float) else each for each in several]

@@ -15,17 +15,19 @@ from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.functions.battery.families import Chosen, Known, Told, naming_what_runs, nobody_listens, run_rows
 from nn_manual.functions.battery.layouts_and_kinds import FUNCTION_KINDS
 from nn_manual.functions.battery.trial import Dtype, Inputs, Trial
-from nn_manual.functions.callables import Checked, Function, is_mere_class
+from nn_manual.functions.callables import Function, is_mere_class
 from nn_manual.functions.exceptions import met_in
 from nn_manual.functions.function_case import SUPPORTED
 from nn_manual.functions.function_report import FunctionReport
+from nn_manual.functions.handwritten_class import Given, HandwrittenClass, in_one_form
 from nn_manual.functions.judged_case import judge
+from nn_manual.functions.order_of_backward import compare_values
 from nn_manual.functions.settings import compiled_for_every_run, kept_generators, set_around
 from nn_manual.messages import LONGEST_VALUE, one_line
 
 
 def check_function(
-    function: Checked,
+    function: Given,
     reference: Function,
     inputs: Inputs,
     *,
@@ -76,7 +78,7 @@ def check_function(
 
 
 def trial_of(
-    function: Checked,
+    function: Given,
     reference: Function,
     inputs: Inputs,
     dtypes: Sequence[Dtype] | None = None,
@@ -90,7 +92,7 @@ def trial_of(
         raise ValueError(f"{around}: check outside of it")
     _check_functions(function, reference)
     return Trial(
-        function,
+        in_one_form(function),
         reference,
         inputs,
         _dtypes(dtypes),
@@ -112,11 +114,13 @@ def put_through(
     with kept_generators(), compiled_for_every_run():
         with naming_what_runs("the comparison of the values", trial, told):
             assert trial.case.floating  # raises what is wrong with the inputs
-            try:
-                values = judge(trial.case)
-            except CannotCompare as problem:
-                values, met = GradientReport((), problem=one_line(str(problem))), set(met_in(problem))
-        values = replace(values, sources=tuple(_left_out(trial)), vacuous=tuple(_vacuous_in_all(trial, values)))
+            trial, found, note = compare_values(trial)
+        if isinstance(found, CannotCompare):
+            values, met = GradientReport((), problem=one_line(str(found))), set(met_in(found))
+        else:
+            values = found
+        said = tuple(filter(None, (note, *_left_out(trial))))
+        values = replace(values, sources=said, vacuous=tuple(_vacuous_in_all(trial, values)))
         trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
         own = {field.name: getattr(values, field.name) for field in fields(values)}
         return FunctionReport(**own, rows=run_rows(trial, chosen, met, told, known_rows))
@@ -147,7 +151,9 @@ def _left_out(trial: Trial) -> Iterator[str]:
 
 def _check_functions(function: Any, reference: Any) -> None:
     named = [("function", function), ("reference", reference)]
-    if isinstance(function, tuple):
+    if isinstance(function, HandwrittenClass):
+        del named[0]
+    elif isinstance(function, tuple):
         if len(function) != 2:
             raise TypeError(f"function must be one, or a pair (forward, backward), not a tuple of {len(function)}")
         named[:1] = zip(("forward", "backward"), function, strict=True)

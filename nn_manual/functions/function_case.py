@@ -12,14 +12,8 @@ import torch
 from nn_manual.arrays import size_of
 from nn_manual.check.input_kinds import draw
 from nn_manual.functions.arguments import Arguments, as_tensor
-from nn_manual.functions.callables import (
-    Checked,
-    Function,
-    dtype_name,
-    floats,
-    is_array,
-    label_of_function,
-)
+from nn_manual.functions.callables import Function, dtype_name, floats, is_array, label_of_function
+from nn_manual.functions.handwritten import Checked
 
 #: A random upstream gradient shows mistakes that ones would hide; a negative one shows a use of |grad_output|.
 UPSTREAMS = ("random", "negative")

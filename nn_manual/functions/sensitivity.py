@@ -14,6 +14,7 @@ from nn_manual.check.judge.moved import Moved, effects_of
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.function_case import FunctionCase, eps_of
+from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.pairs import values_of_reference
 
 
@@ -26,10 +27,10 @@ def sensitivities(case: FunctionCase) -> tuple[dict[str, Array], dict[str, float
 
 
 def own_sensitivities(case: FunctionCase) -> dict[str, float]:
-    """How far the function's own tensors move in the same way, as far as its operations are torch's. Empty for a pair,
-    and for a function that raises an error in float64.
+    """How far the function's own tensors move in the same way, as far as its operations are torch's. Empty for a
+    handwritten one, and for a function that raises an error in float64.
     """
-    if isinstance(case.function, tuple):
+    if isinstance(case.function, Handwritten):
         return {}
     try:
         return _measured(replace(case, reference=case.function), takes_differences=False)[1]

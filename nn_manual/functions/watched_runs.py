@@ -11,9 +11,10 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
 from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.functions.arguments import as_tensor
-from nn_manual.functions.callables import Forward, is_array, run_function
+from nn_manual.functions.callables import Forward, is_array
 from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.handwritten import run_function
 from nn_manual.functions.outputs import Outputs
 from nn_manual.messages import counted
 

@@ -13,9 +13,10 @@ from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.lists_and_dicts import check_lists_and_dicts
 from nn_manual.functions.battery.runs import on_other_values
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong
-from nn_manual.functions.callables import Forward, floats, run_function
+from nn_manual.functions.callables import Forward, floats
 from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.handwritten import run_function
 
 #: The node of the copies that a function gets as its inputs.
 OF_COPIES = "_CopiedBackward"

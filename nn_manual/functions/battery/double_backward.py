@@ -11,9 +11,10 @@ import torch
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.arguments import Arguments, Number, as_tensor
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
-from nn_manual.functions.callables import REENTRANT, Forward, applied, by_autograd, floats, run_function
+from nn_manual.functions.callables import REENTRANT, Forward, applied, by_autograd, floats
 from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.handwritten import run_function
 from nn_manual.functions.outputs import check_structure, named_outputs
 
 #: The node that torch puts behind the gradients of a function which is marked with once_differentiable. It raises when

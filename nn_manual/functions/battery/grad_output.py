@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
-from nn_manual.functions.callables import by_autograd, dtype_name, floats, is_array, run_function
+from nn_manual.functions.callables import by_autograd, dtype_name, floats, is_array
 from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.handwritten import run_function
 from nn_manual.functions.outputs import Outputs, check_structure
 
 

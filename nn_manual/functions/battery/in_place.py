@@ -16,6 +16,7 @@ from nn_manual.functions.battery.runs import on_other_values
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, with_leaves
 from nn_manual.functions.callables import applied, dtype_name, floats, gradients_of, is_array, label_of_function
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.outputs import named_outputs
 
 #: In torch's message about a function that works in place on a parameter.
@@ -112,32 +113,32 @@ def _other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _on_same_tensors(case: FunctionCase) -> Callable[[FunctionCase], FunctionCase]:
-    """A function that changes a case: the function of the new case is a pair that runs on the same tensors each time,
-    and the inputs are written into them.
+    """A function that changes a case: the function of the new case runs on the same tensors each time, and the inputs
+    are written into them.
     """
     function, arguments, label = case.function, case.arguments, label_of_function(case.function)
-    user_forward, user_backward = function if isinstance(function, tuple) else (None, None)
+    handwritten = function if isinstance(function, Handwritten) else None
     tensors: dict[tuple[Any, ...], list[Any]] = {}  # by their dtypes
 
     def forward(*leaves: Any) -> tuple[Any, Any]:
         dtypes = tuple(dtype_name(leaf) for leaf in leaves if is_array(leaf))
         if dtypes not in tensors:
-            is_pair = user_forward is not None
             pairs = zip(leaves, wanted, strict=True)
-            tensors[dtypes] = [_copied(leaf, is_parameter=want, of_pair=is_pair) for leaf, want in pairs]
+            as_array = handwritten is not None
+            tensors[dtypes] = [_copied(leaf, is_parameter=want, as_array=as_array) for leaf, want in pairs]
         own = tensors[dtypes]
         for tensor, leaf in zip(own, leaves, strict=True):
             if is_array(leaf):
                 as_tensor(tensor).detach().copy_(as_tensor(leaf))
-        if user_forward is not None:
-            returned: tuple[Any, Any] = arguments.call(user_forward, own)
+        if handwritten is not None:
+            returned: tuple[Any, Any] = arguments.call(handwritten.forward, own)
             return returned
         output = arguments.call(applied(function), own)
         return output, (output, own)
 
     def backward(saved: Any, *grad_outputs: Any) -> Any:
-        if user_backward is not None:
-            return user_backward(saved, *grad_outputs)
+        if handwritten is not None:
+            return handwritten.backward(saved, *grad_outputs)
         output, own = saved
         carrying = [tensor for tensor in named_outputs(output).tensors.values() if tensor.requires_grad]
         parameters = [tensor for tensor, want in zip(own, wanted, strict=True) if want]
@@ -146,19 +147,19 @@ def _on_same_tensors(case: FunctionCase) -> Callable[[FunctionCase], FunctionCas
     def reference(*leaves: Any) -> Any:
         return arguments.call(case.reference, leaves)
 
-    wanted = [user_forward is None and want for want in case.wants()]
-    forward.__name__ = backward.__name__ = label
+    wanted = [handwritten is None and want for want in case.wants()]
+    on_same = Handwritten(forward, backward, label, handwritten.names if handwritten else ())
     flat = tuple(Number(i) for i in range(len(arguments.leaves)))
 
     def made(case: FunctionCase) -> FunctionCase:
         positional = Arguments(arguments.names, case.arguments.leaves, flat, frozen=arguments.frozen)
-        return replace(case, function=(forward, backward), reference=reference, arguments=positional, watched=False)
+        return replace(case, function=on_same, reference=reference, arguments=positional, watched=False)
 
     return made
 
 
-def _copied(leaf: Any, *, is_parameter: bool, of_pair: bool) -> Any:
-    """A pair gets arrays where the inputs are arrays, any other function tensors."""
-    if not is_array(leaf) or (of_pair and not isinstance(leaf, torch.Tensor)):
+def _copied(leaf: Any, *, is_parameter: bool, as_array: bool) -> Any:
+    """A handwritten function gets arrays where the inputs are arrays, any other function tensors."""
+    if not is_array(leaf) or (as_array and not isinstance(leaf, torch.Tensor)):
         return copy.copy(leaf)
     return as_tensor(leaf).detach().clone().requires_grad_(is_parameter)

@@ -6,9 +6,10 @@ from typing import Any
 
 from nn_manual.functions.arguments import Number, as_tensor
 from nn_manual.functions.battery.trial import Wrong
-from nn_manual.functions.callables import Checked, applied, floats, is_array
+from nn_manual.functions.callables import applied, floats, is_array
 from nn_manual.functions.exceptions import going_on, naming, raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.handwritten import Checked, Handwritten
 from nn_manual.functions.outputs import flat
 
 
@@ -66,7 +67,7 @@ def _own_leaves(case: FunctionCase, function: Checked) -> list[Any]:
     """Copies, on which a function may work in place."""
 
     def own(leaf: Any, *, wanted: bool) -> Any:
-        if isinstance(function, tuple):
+        if isinstance(function, Handwritten):
             return leaf.copy() if hasattr(leaf, "copy") else leaf.detach().clone()
         return as_tensor(leaf).detach().clone().requires_grad_(wanted and floats(leaf)).clone()
 
@@ -75,11 +76,10 @@ def _own_leaves(case: FunctionCase, function: Checked) -> list[Any]:
 
 
 def _call(case: FunctionCase, function: Checked, leaves: list[Any], positional: Any, keywords: Any) -> Any:
-    """What forward returns; for a pair, without what it saves."""
-    called = function[0] if isinstance(function, tuple) else applied(function)
+    """What forward returns, without what it saves."""
     with going_on():
-        returned, _ = case.arguments.call_filled(called, leaves, positional, keywords)
-    return returned[0] if isinstance(function, tuple) and isinstance(returned, tuple) else returned
+        returned, _ = case.arguments.call_filled(applied(function), leaves, positional, keywords)
+    return returned
 
 
 def _name_of(called: Any) -> str:

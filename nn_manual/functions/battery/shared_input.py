@@ -12,9 +12,10 @@ from nn_manual.check.conduct.unchanged import same_values
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, Number, as_tensor
 from nn_manual.functions.battery.trial import Skip, Wrong
-from nn_manual.functions.callables import Checked, applied, by_autograd, floats
+from nn_manual.functions.callables import applied, by_autograd, floats
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.handwritten import Checked
 
 #: At most so many pairs of inputs are tried.
 MOST_PAIRS = 10
@@ -99,7 +100,7 @@ def _together(case: FunctionCase, function: Checked, first: int, second: int) ->
 
 def _run(case: FunctionCase) -> dict[str, torch.Tensor] | None:
     """The outputs and gradients, by name, with zeros for an absent gradient; None if the function works in place."""
-    ran = by_autograd(case.function, case.arguments, case.leaves(), case.wants())  # type: ignore[arg-type] # no pair
+    ran = by_autograd(case.function, case.arguments, case.leaves(), case.wants())
     both = zip(case.leaves(), ran.given, strict=True)
     if any(floats(leaf) and not same_values(as_tensor(leaf).detach(), given.detach()) for leaf, given in both):
         return None

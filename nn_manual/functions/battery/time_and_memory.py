@@ -14,8 +14,9 @@ from torch.utils._pytree import tree_leaves
 
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.trial import Run, Trial
-from nn_manual.functions.callables import Checked, is_array, run_function
+from nn_manual.functions.callables import is_array
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.handwritten import Checked, run_function
 from nn_manual.functions.outputs import check_structure
 
 #: Timed runs after the first run, of which the median counts: at most so many, and none begins after so many seconds.

@@ -21,8 +21,9 @@ from nn_manual.functions.battery.lengths import (
     ragged_sizes,
     small_sizes,
 )
-from nn_manual.functions.callables import Checked, Function, dtype_name, floats, is_array, label_of_function
+from nn_manual.functions.callables import Function, dtype_name, floats, is_array, label_of_function
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.handwritten import Checked, Handwritten
 from nn_manual.functions.judged_case import judge
 from nn_manual.messages import counted
 
@@ -68,8 +69,8 @@ class Trial:
 
     @property
     def is_pair(self) -> bool:
-        """Whether the function is a pair (forward, backward): differentiable once, and always for every input."""
-        return isinstance(self.function, tuple)
+        """Whether the function is handwritten: differentiable once, and always for every input."""
+        return isinstance(self.function, Handwritten)
 
     @property
     def full_sizes(self) -> dict[str, int]:

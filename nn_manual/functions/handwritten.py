@@ -1,0 +1,156 @@
+"""A forward and a backward that were written by hand, on arrays: a pair of functions, or a class, as courses and
+packages have them.
+
+What a user gives becomes one `Handwritten`, whose backward gets what forward saved first. Everything after that knows
+this form alone.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import Array
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.functions.arguments import Arguments, as_tensor
+from nn_manual.functions.callables import Forward, Function, by_autograd, floats, label_of_function
+from nn_manual.functions.exceptions import going_on
+from nn_manual.functions.outputs import named_outputs
+
+#: What stands before an input's name in the name of its gradient.
+PREFIXES = ("grad_", "d_", "d", "")
+
+
+@dataclass(frozen=True)
+class Handwritten:
+    """`forward(*inputs)` returns `(outputs, saved)`. `backward(saved, *grad_outputs)` returns the gradients: one, or a
+    list or tuple of one for each floating input, or for each input, or a dict by name. `names` are those that forward
+    gives its inputs.
+    """
+
+    forward: Function
+    backward: Function
+    label: str
+    names: tuple[str, ...] = ()
+    #: The backward for the other order of its arguments, where it may be meant.
+    other_backward: Function | None = None
+    #: Where forward saves an object, which has its gradients in attributes: runs that object's forward again.
+    run_again: Function | None = None
+
+    def __call__(self, *positional: Any, **keywords: Any) -> Any:
+        """What forward returns without what it saves."""
+        return self._halves(self.forward(*positional, **keywords))[0]
+
+    @property
+    def __name__(self) -> str:  # by which a report calls a function
+        return self.label
+
+    @property
+    def __signature__(self) -> inspect.Signature:  # in which a report finds the names of the inputs
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature([inspect.Parameter(name, kind) for name in self.names])
+
+    def run(self, arguments: Arguments, leaves: Sequence[Any]) -> Forward:
+        """Run forward on these leaves. The backward computes every gradient."""
+        given = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        with going_on():
+            returned, saved = self._halves(arguments.call(self.forward, given))
+        outputs = named_outputs(returned)
+        as_inputs = as_tensor if any(isinstance(leaf, torch.Tensor) for leaf in leaves) else _array
+
+        def way_back(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
+            with going_on():
+                several = [as_inputs(grad_outputs[name]) for name in outputs.tensors if name in grad_outputs]
+                return self._in_order(self.backward(saved, *several), arguments)
+
+        return Forward(outputs, saved, way_back, given)
+
+    def _halves(self, returned: Any) -> tuple[Any, Any]:
+        if not (isinstance(returned, tuple) and len(returned) == 2):
+            raise CannotCompare(f"{self.label}: forward must return (output, saved)")
+        return returned
+
+    def _in_order(self, returned: Any, arguments: Arguments) -> list[Any]:
+        """The gradients of the floating inputs, as tensors."""
+        floating = [i for i, leaf in enumerate(arguments.leaves) if floats(leaf)]
+        if isinstance(returned, Mapping):
+            several = [self._by_name(returned, arguments.names, i) for i in floating]
+        elif isinstance(returned, tuple | list):
+            several = list(returned)
+            if len(several) == len(arguments.leaves) != len(floating):
+                several = [several[i] for i in floating]
+        else:
+            several = [returned]
+        return [as_tensor(each) if isinstance(each, np.ndarray | np.generic | float) else each for each in several]
+
+    def _by_name(self, grads: Mapping[Any, Any], names: Sequence[str], i: int) -> Any:
+        called = [names[i], *self.names[i : i + 1]]
+        for name in (f"{prefix}{name}" for name in called for prefix in PREFIXES):
+            if name in grads:
+                return grads[name]
+        found = ", ".join(map(repr, grads))
+        raise CannotCompare(f"{self.label}: backward returned no gradient for {called[-1]}, only {found or 'nothing'}")
+
+
+#: What a report names and runs: a function that autograd differentiates, or one of these.
+Checked: TypeAlias = Function | Handwritten
+
+
+def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
+    """Run a function on these leaves, of which the `wanted` ones get a gradient; a handwritten one computes all."""
+    if isinstance(function, Handwritten):
+        return function.run(arguments, leaves)
+    return by_autograd(function, arguments, leaves, wanted)
+
+
+def handwritten_pair(forward: Function, backward: Function) -> Handwritten:
+    """A pair of functions, `backward(saved, *grad_outputs)` or `backward(*grad_outputs, saved)`. Of a scalar loss,
+    backward may take what was saved alone: its gradients are then those for an upstream gradient of 1.
+    """
+
+    def of_loss(saved: Any, grad_output: Any) -> Any:
+        if grad_output.shape:
+            raise CannotCompare(f"{label}: backward takes no gradient of the output, and the output is no scalar")
+        return times(backward(saved), grad_output)
+
+    def saved_last(saved: Any, *grad_outputs: Any) -> Any:
+        return backward(*grad_outputs, saved)
+
+    label = " and ".join(dict.fromkeys(map(label_of_function, (forward, backward))))
+    if len(parameters_of(backward)) == 1 and names_of(backward):
+        return Handwritten(forward, of_loss, label, names_of(forward))
+    return Handwritten(forward, backward, label, names_of(forward), saved_last)
+
+
+def names_of(function: Function) -> tuple[str, ...]:
+    """The names of a function's arguments; none for a built-in function without a signature."""
+    return tuple(p.name for p in parameters_of(function) if p.kind <= p.POSITIONAL_OR_KEYWORD)
+
+
+def parameters_of(function: Function) -> list[inspect.Parameter]:
+    """The arguments in a function's signature; none for a built-in function without one."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except Exception as error:  # anyone's attributes may raise anything
+        raise_if_nobodys_fault(error)
+        return []
+
+
+def times(grads: Any, factor: Any) -> Any:
+    """The gradients, each times a number: for an upstream gradient of 1 they were computed."""
+    if isinstance(grads, Mapping):
+        return {name: times(grad, factor) for name, grad in grads.items()}
+    if isinstance(grads, tuple | list):
+        return [times(grad, factor) for grad in grads]
+    return grads if grads is None else grads * factor
+
+
+def _array(tensor: torch.Tensor) -> Array:
+    array: Array = tensor.detach().cpu().numpy()
+    return array

@@ -1,0 +1,162 @@
+"""A class whose objects run forward and backward, with the gradients of their parameters in attributes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.errors import first_words_of, raise_if_nobodys_fault
+from nn_manual.functions.callables import Function, floats, label_of_function
+from nn_manual.functions.handwritten import Checked, Handwritten, handwritten_pair, names_of, parameters_of, times
+from nn_manual.messages import nearest
+
+
+@dataclass(frozen=True)
+class HandwrittenClass:
+    """A class to be checked, as it stands in a notebook:
+
+        class Affine:
+            def __init__(self, W, b): ...
+            def forward(self, x): ...            # returns the output
+            def backward(self, dout): ...        # returns the gradient of x, and writes self.dW and self.db
+
+        check_function(HandwrittenClass(Affine, {"W": "dW", "b": "db"}), reference, [x, W, b])
+
+    make: the class, or a function of the parameters that makes an object. It gets them by name. gradients: where the
+    object has each gradient after backward: "dW", "grads[0]", "gradients['W']", "linear.dW". The names are those of
+    `make`'s arguments; if backward returns nothing, the names of forward's inputs stand there, too. forward, backward:
+    what the methods are called. backward may take no gradient, where the output is a scalar loss.
+
+    The check passes forward's inputs first and then those of `make`, in the order of `gradients`, or all of them by
+    name. Each run has an object of its own. Raises ValueError for a place that can't be read, and for an argument of
+    `make` without a gradient.
+    """
+
+    make: Callable[..., Any]
+    gradients: Mapping[str, str]
+    forward: str = "forward"
+    backward: str = "backward"
+
+    def __post_init__(self) -> None:
+        for name, place in self.gradients.items():
+            try:
+                _steps(place)
+            except (SyntaxError, ValueError, TypeError):
+                raise ValueError(f"gradients[{name!r}] is {place!r}: write 'dW', 'grads[0]', 'grads[\"W\"]'") from None
+        for parameter in parameters_of(self.make):
+            needed = parameter.default is parameter.empty and parameter.kind in (
+                parameter.POSITIONAL_OR_KEYWORD,
+                parameter.KEYWORD_ONLY,
+            )
+            if needed and parameter.name not in self.gradients:
+                known = ", ".join(self.gradients)
+                raise ValueError(f"{self._label} takes {parameter.name}, and gradients names only {known or 'nothing'}")
+
+    @property
+    def _label(self) -> str:
+        return label_of_function(self.make)
+
+    def handwritten(self) -> Handwritten:
+        """As a pair, which saves the object."""
+        of_class = isinstance(self.make, type)
+        names = names_of(getattr(self.make, self.forward, self.make))[1:] if of_class else ()
+        pair = _Pair(self, self._label)
+        run_again = pair.run_again
+        return Handwritten(pair.forward, pair.backward, self._label, (*names, *pair.parameters), run_again=run_again)
+
+
+class _Made(NamedTuple):
+    """An object, and the names of its forward's floating inputs, as far as they were given by name."""
+
+    object: Any
+    names: tuple[str, ...] = ()
+
+
+class _Pair:
+    """The forward and the backward of a class, as functions of all inputs."""
+
+    def __init__(self, given: HandwrittenClass, label: str) -> None:
+        self.given, self.label = given, label
+        taken = {parameter.name for parameter in parameters_of(given.make)}
+        self.parameters = [name for name in given.gradients if name in taken]
+        self.inputs = [name for name in given.gradients if name not in taken]
+
+    def _split(self, positional: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """forward's inputs by position, and all others by name."""
+        if self.parameters and self.parameters[0] not in keywords:
+            count = len(positional) - len(self.parameters)
+            keywords = keywords | dict(zip(self.parameters, positional[count:], strict=True))
+            positional = positional[:count]
+        return positional, keywords
+
+    def forward(self, *positional: Any, **keywords: Any) -> tuple[Any, _Made]:
+        """As in every pair."""
+        _, named = self._split(positional, keywords)
+        names = tuple(name for name, each in named.items() if name not in self.parameters and floats(each))
+        made = _Made(self.given.make(**{name: named[name] for name in self.parameters}), names)
+        return self.run_again(made, *positional, **keywords), made
+
+    def run_again(self, made: _Made, *positional: Any, **keywords: Any) -> Any:
+        """What the object's forward returns for these inputs."""
+        positional, named = self._split(positional, keywords)
+        rest = {name: each for name, each in named.items() if name not in self.parameters}
+        return getattr(made.object, self.given.forward)(*positional, **rest)
+
+    def backward(self, made: _Made, *grad_outputs: Any) -> Any:
+        """As in every pair: a list, or where the inputs were given by name, a dict."""
+        run = getattr(made.object, self.given.backward)
+        of_loss = not parameters_of(run)
+        if of_loss and any(grad.shape for grad in grad_outputs):
+            raise CannotCompare(f"{self.label}: backward takes no gradient of the output, and the output is no scalar")
+        returned = run() if of_loss else run(*grad_outputs)
+        own = list(returned) if isinstance(returned, tuple | list) else [] if returned is None else [returned]
+        places = {name: self.given.gradients[name] for name in (*self.inputs, *self.parameters)}
+        found = {name: _value_at(self.label, made.object, place) for name, place in places.items()}
+        if self.inputs:  # all gradients stand in attributes
+            own = []
+        grads: Any = dict(zip(made.names, own, strict=False)) | found if made.names else [*own, *found.values()]
+        return times(grads, grad_outputs[0]) if of_loss else grads
+
+
+#: What a user gives: a function that autograd differentiates, a pair of functions on arrays, or a class.
+Given: TypeAlias = Function | tuple[Function, Function] | HandwrittenClass
+
+
+def in_one_form(given: Given) -> Checked:
+    """What is checked, in the form that everything after this knows."""
+    if isinstance(given, HandwrittenClass):
+        return given.handwritten()
+    return handwritten_pair(*given) if isinstance(given, tuple) else given
+
+
+def _steps(place: str) -> list[str | int | tuple[str]]:
+    """The steps from an object to what stands at a place: an attribute, or an index or key as a tuple of one."""
+    steps: list[Any] = []
+    node: ast.expr = ast.parse(place, mode="eval").body
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute):
+            steps.append(node.attr)
+        elif isinstance(node, ast.Subscript):
+            steps.append((ast.literal_eval(node.slice),))
+        else:
+            raise ValueError(place)
+        node = node.value
+    return [node.id, *reversed(steps)]
+
+
+def _value_at(label: str, made: Any, place: str) -> Any:
+    value = made
+    for step in _steps(place):
+        try:
+            value = getattr(value, step) if isinstance(step, str) else value[step[0]]  # type: ignore[index]
+        except Exception as error:  # anyone's object may raise anything
+            raise_if_nobodys_fault(error)
+            known = [name for name in vars(made) if not name.startswith("_")] if hasattr(made, "__dict__") else []
+            meant = nearest(place, known)
+            hint = f"; did you mean {meant!r}?" if meant else f"; it has {', '.join(known)}" if known else ""
+            words = f"after backward the object has no {place} ({first_words_of(error)}){hint}"
+            raise CannotCompare(f"{label}: {words}") from error
+    return value

@@ -1,0 +1,58 @@
+"""In which order the backward of a pair takes its arguments: what was saved first or last. It is tried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.judge.report import GradientReport
+from nn_manual.functions.battery.trial import Trial
+from nn_manual.functions.handwritten import Handwritten, names_of
+from nn_manual.functions.judged_case import judge
+
+#: What courses call that which forward saved.
+SAVED = ("cache", "saved", "ctx", "context", "residuals")
+
+
+class ComparedValues(NamedTuple):
+    """A trial whose values were compared, and what came of it: a report, or why they can't be compared. `note` is a
+    sentence for the report if the backward isn't `backward(saved, *grad_outputs)`.
+    """
+
+    trial: Trial
+    found: GradientReport | CannotCompare
+    note: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all values agree."""
+        return isinstance(self.found, GradientReport) and self.found.agrees
+
+    @property
+    def raised(self) -> bool:
+        """Whether the function raised an error."""
+        return isinstance(self.found, CannotCompare) and self.found.__cause__ is not None
+
+
+def compare_values(trial: Trial) -> ComparedValues:
+    """Compare the values in that order in which the function is right; or else, in which it runs; or else, which the
+    name of backward's last argument suggests.
+    """
+    compared, function = _compared(trial), trial.function
+    if compared.agrees or not isinstance(function, Handwritten) or function.other_backward is None:
+        return compared
+    other = _compared(replace(trial, function=replace(function, backward=function.other_backward, other_backward=None)))
+    names_it = names_of(function.backward)[-1:] in [(name,) for name in SAVED]
+    if not (other.agrees or (compared.raised if compared.raised != other.raised else names_it)):
+        return compared
+    return other._replace(
+        note=f"{trial.label}: backward takes what forward saved last, after the gradients of the outputs"
+    )
+
+
+def _compared(trial: Trial) -> ComparedValues:
+    try:
+        return ComparedValues(trial, judge(trial.case))
+    except CannotCompare as problem:
+        return ComparedValues(trial, problem)

@@ -1,0 +1,113 @@
+"""Pairs of functions on arrays, in the forms that gradients are returned in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nn_manual import check_function
+
+
+def forward(x: Any, W: Any, b: Any) -> Any:
+    return x @ W + b, (x, W)
+
+
+def grads(saved: Any, dout: Any) -> tuple[Any, Any, Any]:
+    x, W = saved
+    return dout @ W.T, x.T @ dout, dout.sum(0)
+
+
+def reference(x: Any, weight: Any, bias: Any) -> Any:
+    return x @ weight + bias
+
+
+def inputs() -> list[Any]:
+    generator = np.random.default_rng(0)
+    return [generator.standard_normal(shape) for shape in ((4, 3), (3, 2), (2,))]
+
+
+def report_of(backward: Any) -> Any:
+    return check_function((forward, backward), reference, inputs(), only=["retain_graph"])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("dx", "dW", "db"),
+        ("x", "W", "b"),
+        ("grad_x", "grad_W", "grad_b"),
+        ("d_x", "d_W", "d_b"),
+        ("grad_x", "grad_weight", "grad_bias"),
+    ],
+)
+def test_gradients_in_a_dict(names: tuple[str, ...]) -> None:
+    """By the names of forward, or of the reference, whatever their order."""
+    report = report_of(lambda saved, dout: dict(reversed(list(zip(names, grads(saved, dout), strict=True)))))
+    assert report.passed, report
+    wrong = report_of(lambda saved, dout: dict(zip(names, (*grads(saved, dout)[:2], dout[0]), strict=True)))
+    assert "wrong first in forward and <lambda>: grad_bias" in str(wrong)
+
+
+def test_a_gradient_that_the_dict_lacks_is_named() -> None:
+    report = report_of(lambda saved, dout: {"dx": grads(saved, dout)[0], "dw": grads(saved, dout)[1]})
+    assert report.problem == "forward and <lambda>: backward returned no gradient for W, only 'dx', 'dw'"
+
+
+def test_gradients_in_a_list() -> None:
+    assert report_of(lambda saved, dout: list(grads(saved, dout))).passed
+
+
+def test_too_few_gradients() -> None:
+    problem = report_of(lambda saved, dout: grads(saved, dout)[:2]).problem
+    assert problem is not None
+    assert "backward returned 2 gradients instead of 3: grad_x, grad_weight, grad_bias" in problem
+
+
+def test_a_gradient_for_each_input_integers_too() -> None:
+    """As courses return them, with None for the labels."""
+
+    def lookup(indices: Any, table: Any) -> Any:
+        return table[indices], (indices, table.shape)
+
+    def back(saved: Any, dout: Any) -> Any:
+        indices, shape = saved
+        grad = np.zeros(shape)
+        np.add.at(grad, indices, dout)
+        return None, grad
+
+    given = [np.array([0, 2, 2]), np.random.default_rng(0).standard_normal((3, 2))]
+    report = check_function((lookup, back), lambda indices, table: table[indices], given, only=["retain_graph"])
+    assert report.passed, report
+
+
+def cross_entropy(x: Any, y: Any) -> Any:
+    """A loss that returns its gradient beside it, as courses write it."""
+    shifted = x - x.max(1, keepdims=True)
+    probabilities = np.exp(shifted) / np.exp(shifted).sum(1, keepdims=True)
+    rows = np.arange(len(x))
+    grad = probabilities.copy()
+    grad[rows, y] -= 1
+    return -np.log(probabilities[rows, y]).mean(), grad / len(x)
+
+
+def classes() -> list[Any]:
+    return [np.random.default_rng(0).standard_normal((4, 3)), np.array([0, 1, 2, 1])]
+
+
+def test_a_loss_whose_backward_takes_no_upstream_gradient() -> None:
+    rows = ["retain_graph", "grad_output large", "two forwards"]
+    loss = torch.nn.functional.cross_entropy
+    report = check_function((cross_entropy, lambda grad: grad), loss, classes(), only=rows)
+    assert report.passed, report
+    wrong = check_function((cross_entropy, lambda grad: grad * 4), loss, classes(), only=rows)
+    assert "wrong first in cross_entropy and <lambda>: grad_input," in str(wrong)
+    assert "4 times the reference" in str(wrong)
+
+
+def test_without_an_upstream_gradient_the_output_must_be_a_scalar() -> None:
+    report = check_function((forward, lambda saved: grads(saved, 1)), reference, inputs(), only=["retain_graph"])
+    assert report.problem is not None
+    assert "backward takes no gradient of the output, and the output is no scalar" in report.problem

@@ -1,0 +1,90 @@
+"""The order of a backward's arguments, which is tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nn_manual import check_function
+
+NOTE = "backward takes what forward saved last, after the gradients of the outputs"
+
+
+def forward(x: Any, w: Any) -> Any:
+    return x @ w, (x, w)
+
+
+def saved_first(saved: Any, upstream: Any) -> Any:
+    x, w = saved
+    return upstream @ w.T, x.T @ upstream
+
+
+def saved_last(upstream: Any, saved: Any) -> Any:
+    return saved_first(saved, upstream)
+
+
+def reference(x: Any, w: Any) -> Any:
+    return x @ w
+
+
+def inputs() -> list[Any]:
+    generator = np.random.default_rng(0)
+    return [generator.standard_normal((4, 3)), generator.standard_normal((3, 2))]
+
+
+def said(backward: Any, of: Any = forward) -> tuple[bool, str]:
+    report = check_function((of, backward), reference, inputs(), only=["retain_graph"])
+    return report.agrees, " ".join(str(report).split())
+
+
+def test_both_orders_are_right_and_the_report_says_which() -> None:
+    agrees, text = said(saved_first)
+    assert agrees
+    assert NOTE not in text
+    agrees, text = said(saved_last)
+    assert agrees
+    assert NOTE in text
+
+
+def test_every_row_runs_in_the_order_that_was_found() -> None:
+    report = check_function((forward, saved_last), reference, inputs())
+    assert report.passed, report
+
+
+def test_of_a_wrong_backward_the_order_in_which_it_runs_is_judged() -> None:
+    """In the other one it raises an error, which would say nothing."""
+
+    def transposed(upstream: Any, other: Any) -> Any:
+        x, w = other
+        return upstream @ w.T, 2 * (x.T @ upstream)
+
+    agrees, text = said(transposed)
+    assert not agrees
+    assert "wrong first in forward and transposed: grad_w" in text
+
+
+@pytest.mark.parametrize("called", ["cache", "upstream"])
+def test_where_it_raises_in_both_orders_the_last_name_decides(called: str) -> None:
+    def of_cache(first: Any, cache: Any) -> Any:
+        raise ValueError(f"{type(first).__name__}, then {type(cache).__name__}")
+
+    def of_upstream(first: Any, upstream: Any) -> Any:
+        raise ValueError(f"{type(first).__name__}, then {type(upstream).__name__}")
+
+    _, text = said(of_cache if called == "cache" else of_upstream)
+    assert ("ndarray, then tuple" if called == "cache" else "tuple, then ndarray") in text
+
+
+def test_several_outputs_stand_before_what_was_saved() -> None:
+    def two(x: Any, w: Any) -> Any:
+        return (x @ w, x * 2), (x, w)
+
+    def back(first: Any, second: Any, cache: Any) -> Any:
+        x, w = cache
+        return first @ w.T + 2 * second, x.T @ first
+
+    report = check_function((two, back), lambda x, w: (x @ w, x * 2), inputs(), only=["retain_graph"])
+    assert report.passed, report
+    assert NOTE in " ".join(str(report).split())
