@@ -18,7 +18,7 @@ from nn_manual.functions.battery.trial import Dtype, Inputs, Trial
 from nn_manual.functions.callables import Function, is_mere_class
 from nn_manual.functions.exceptions import met_in
 from nn_manual.functions.function_case import SUPPORTED
-from nn_manual.functions.function_report import FunctionReport
+from nn_manual.functions.function_report import OF_ITSELF, FunctionReport
 from nn_manual.functions.handwritten_class import Given, HandwrittenClass, in_one_form
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.order_of_backward import compare_values
@@ -28,7 +28,7 @@ from nn_manual.messages import LONGEST_VALUE, one_line
 
 def check_function(
     function: Given,
-    reference: Function,
+    reference: Function | None,
     inputs: Inputs,
     *,
     dtypes: Sequence[Dtype] | None = None,
@@ -79,7 +79,7 @@ def check_function(
 
 def trial_of(
     function: Given,
-    reference: Function,
+    reference: Function | None,
     inputs: Inputs,
     dtypes: Sequence[Dtype] | None = None,
     sizes: Mapping[str, int | Sequence[int]] | None = None,
@@ -91,6 +91,10 @@ def trial_of(
     if around := set_around():
         raise ValueError(f"{around}: check outside of it")
     _check_functions(function, reference)
+    if reference is None:
+        if dtypes not in (None, ["float64"], ("float64",)):
+            raise ValueError(f"without a reference, everything is computed in float64: dtypes must not be {dtypes!r}")
+        dtypes = ["float64"]
     return Trial(
         in_one_form(function),
         reference,
@@ -142,6 +146,8 @@ def _left_out(trial: Trial) -> Iterator[str]:
     if trial.case.arguments.frozen:
         names = [name for name in trial.case.arguments.names if name in trial.case.arguments.frozen]
         yield f"not compared: {', '.join(f'grad_{name}' for name in names)}; frozen in {trial.label}, by requires_grad"
+    if trial.reference is None:
+        yield OF_ITSELF
     if isinstance(trial.reference, torch.nn.Module):
         names = [name for name, _ in trial.reference.named_buffers() if name not in trial.case.arguments.buffers]
         if names:
@@ -150,7 +156,9 @@ def _left_out(trial: Trial) -> Iterator[str]:
 
 
 def _check_functions(function: Any, reference: Any) -> None:
-    named = [("function", function), ("reference", reference)]
+    named = [("function", function), *([("reference", reference)] if reference is not None else [])]
+    if reference is None and isinstance(function, torch.nn.Module):
+        raise ValueError(f"{type(function).__name__} is a module: its reference must be one, with the same parameters")
     if isinstance(function, HandwrittenClass):
         del named[0]
     elif isinstance(function, tuple):

@@ -31,6 +31,8 @@ def named_outputs(returned: Any) -> Outputs:
     """Everything that a function returned, by name: `output` where it is a tensor, `output 0` and so on in a list or
     tuple, `output['key']` in a dict, `output.field` in a dataclass. Arrays and numbers become tensors.
     """
+    if isinstance(returned, Outputs):
+        return returned
     if isinstance(returned, list | tuple):
         found = dict(both for i, each in enumerate(returned) for both in flat(each, f"output {i}"))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
 from nn_manual.check.conduct.unchanged import same_values
 from nn_manual.check.judge.diagnosis import describe_difference
-from nn_manual.check.tolerances import sum_of_products
+from nn_manual.check.tolerances import CENTRAL_DIFFERENCES, sum_of_products
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import Forward, by_autograd, dtype_name, floats, is_array
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import LOW_PRECISION, SUPPORTED, FunctionCase, eps_of, longest_sum
 from nn_manual.functions.low_precision import allowed_in_low_precision, check_choices
 from nn_manual.functions.outputs import BUFFER, check_structure
+from nn_manual.functions.own_forward import OwnForward
 from nn_manual.functions.watched_runs import WatchedRuns
 
 
@@ -49,7 +51,8 @@ def pairs(case: FunctionCase, before_backward: Callable[[], object] | None = Non
         if not grad_outputs:
             return
         grads = ours.run_backward(grad_outputs, len(floating), before_backward)
-        their_grads = _back_through_reference(theirs, grad_outputs)
+        with beside(case.reference, grads):
+            their_grads = _back_through_reference(theirs, grad_outputs)
         doubled = {name: grad.double() for name, grad in grad_outputs.items()}
         true_grads = _back_through_reference(truth, doubled) if truth else None
         for i, (name, grad, their_grad) in enumerate(zip(floating, grads, their_grads, strict=True)):
@@ -110,6 +113,11 @@ def _back_through_reference(ran: Forward, grad_outputs: dict[str, torch.Tensor])
         return ran.backward(grad_outputs)
 
 
+def beside(reference: Any, grads: list[Any]) -> AbstractContextManager[object]:
+    """A context in which a reference that is the function's own forward looks at its gradients."""
+    return reference.beside(grads) if isinstance(reference, OwnForward) else nullcontext()
+
+
 class _Paired:
     """Makes pairs of a function's tensors and its reference's."""
 
@@ -137,7 +145,11 @@ class _Paired:
             array, tensor = self._judged(array, tensor, tensor)
         if array.size == 0:
             return
-        yield Pair(Quantity(name, label, tolerance), array, tensor)
+        if isinstance(self.case.reference, OwnForward) and name.startswith("grad_"):
+            quantity = Quantity(name, label, self.case.tolerance or CENTRAL_DIFFERENCES, "differences give")
+        else:
+            quantity = Quantity(name, label, tolerance)
+        yield Pair(quantity, array, tensor)
 
     def _judged(self, ours: Array, reference: torch.Tensor, rounded: torch.Tensor) -> tuple[Array, torch.Tensor]:
         """Both, with zeros in the places that aren't compared: those where both have the same NaN or infinity; on drawn

@@ -35,6 +35,8 @@ def twice(trial: Trial) -> Iterator[tuple[str, Run]]:
 def _twice(trial: Trial) -> str | None:
     if trial.is_pair:
         raise Skip("a pair is differentiable once")
+    if trial.reference is None:
+        raise Skip("differences of a gradient would need a reference")
     if trial.settled:
         raise Skip("the gradients are wrong")
     own = trial.case

@@ -25,6 +25,7 @@ from nn_manual.functions.callables import Function, dtype_name, floats, is_array
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Checked, Handwritten
 from nn_manual.functions.judged_case import judge
+from nn_manual.functions.own_forward import OwnForward
 from nn_manual.messages import counted
 
 #: A list of tensors, a mapping by keyword, or a function of a generator and sizes that makes either.
@@ -48,11 +49,11 @@ class Skip(Exception):  # noqa: N818 - as above
 class Trial:
     """A function, its reference, and what they are tried on. `dtypes` has at least one entry, and the rows run in the
     first; None means the inputs' own dtype. `settled` are the tensors that the comparison of the values has found
-    wrong: the rows look at the others.
+    wrong: the rows look at the others. Without a reference, the function is compared with its own forward.
     """
 
     function: Checked
-    reference: Function
+    reference: Function | None
     inputs: Inputs
     dtypes: tuple[Dtype | None, ...]
     sizes: Mapping[str, tuple[int, ...]]
@@ -169,13 +170,15 @@ class Trial:
             except Exception as error:  # a user's own may raise anything
                 error.add_note(f"raised by the function that makes the inputs, for {dict(sizes)}")
                 raise
-        arguments = arguments_of(self.function, self.reference, inputs)
+        arguments = arguments_of(self.function, self.reference or self.function, inputs)
         arguments = in_dtype(arguments, self.dtypes[0] if dtype is None else dtype)
         if self.device is not None:
             leaves = (as_tensor(leaf).to(self.device) if is_array(leaf) else leaf for leaf in arguments.leaves)
             arguments = replace(arguments, leaves=tuple(leaves))
+        as_arrays = not any(isinstance(leaf, torch.Tensor) for leaf in arguments.leaves)
+        reference = self.reference or OwnForward(self.function, as_arrays=as_arrays)
         return FunctionCase(
-            self.function, self.reference, arguments, self.seed, tolerance=self.tolerance, settled=self.settled
+            self.function, reference, arguments, self.seed, tolerance=self.tolerance, settled=self.settled
         )
 
 

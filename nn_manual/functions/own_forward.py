@@ -1,0 +1,204 @@
+"""The reference of a function that has none: its own forward in float64, with differences of it as the gradients."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import Array
+from nn_manual.check.tolerances import CENTRAL_DIFFERENCES, NEGLIGIBLE
+from nn_manual.check.twin.by_differences import OperandDifferences, judge_by
+from nn_manual.functions.arguments import Arguments, arguments_of
+from nn_manual.functions.callables import dtype_name, floats, label_of_function
+from nn_manual.functions.handwritten import Checked, Handwritten, run_function
+from nn_manual.functions.outputs import Outputs
+from nn_manual.ops.differences import EPSILON, SAFETY, Slope, slope
+
+#: At most so many slopes of an input are measured, each with some ten runs of forward. In a larger input each is the
+#: slope of several elements together: a mistake in one of them shows, divided by their number.
+MOST_SLOPES = 64
+
+#: Two steps, as fractions of the values. What float32 can't tell apart is far above the first and far below the second.
+SMALL_STEP, LARGE_STEP = 1e-10, 1e-5
+#: How far the slopes at both may lie apart: of a function in float64 they are 1e-4 apart, of one in float32 1,000.
+MOST_OFF = 0.5
+
+#: Where differences are more uncertain, as a fraction of the gradient, they prove nothing. A smooth
+#: forward has 1e-9.
+MOST_UNCERTAIN = 1e-3
+
+
+class OwnForward:
+    """The forward of a function as a function of float64 tensors that autograd differentiates, by differences.
+
+    At a kink every slope between those left and right is right: of these, the gradient is the one nearest to that which
+    stands `beside` it. Raises ValueError where differences are too uncertain to judge by, and for a forward that
+    doesn't compute in float64.
+    """
+
+    def __init__(self, function: Checked, *, as_arrays: bool) -> None:
+        self.function, self._as_arrays = function, as_arrays and isinstance(function, Handwritten)
+        self.__name__ = label_of_function(function)
+        self._ours: list[Any] | None = None
+
+    @property
+    def __signature__(self) -> inspect.Signature:  # in which a report finds the names of the inputs
+        return inspect.signature(self.function)
+
+    @contextmanager
+    def beside(self, ours: list[Any]) -> Iterator[None]:
+        """A context in which the gradients are compared with these."""
+        self._ours = ours
+        try:
+            yield
+        finally:
+            self._ours = None
+
+    def __call__(self, *positional: Any, **keywords: Any) -> Outputs:
+        """The outputs, by name."""
+        arguments = arguments_of(self.function, self.function, keywords or positional)
+        places = [i for i, leaf in enumerate(arguments.leaves) if floats(leaf)]
+        found = self.outputs(arguments, arguments.leaves)
+        names = [name for name, output in found.tensors.items() if floats(output)]
+        for name in names:
+            if dtype_name(found.tensors[name]) != "float64":
+                kind = dtype_name(found.tensors[name])
+                raise ValueError(f"without a reference, forward must compute in float64: {name} is {kind}")
+
+        def values(operands: Sequence[Array]) -> Array:
+            leaves = list(arguments.leaves)
+            for place, operand in zip(places, operands, strict=True):
+                leaves[place] = torch.from_numpy(operand)
+            tensors = self.outputs(arguments, leaves).tensors
+            return np.concatenate([tensors[name].detach().numpy().reshape(-1) for name in names])
+
+        operands = [arguments.leaves[place] for place in places]
+        several = _Differentiated.apply(self._judge, values, [found.tensors[name] for name in names], *operands)  # type: ignore[no-untyped-call] # torch has none
+        return Outputs(found.tensors | dict(zip(names, several, strict=True)), found.others)
+
+    def outputs(self, arguments: Arguments, leaves: Sequence[Any]) -> Outputs:
+        """What forward returns for copies of these leaves."""
+        own = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        if self._as_arrays:
+            own = [leaf.numpy() if isinstance(leaf, torch.Tensor) else leaf for leaf in own]
+        with np.errstate(all="ignore"), torch.no_grad():
+            return run_function(self.function, arguments, own, [False] * len(own)).returned
+
+    def _judge(self, i: int, found: OperandDifferences, directions: Directions) -> Array:
+        """The gradient of the i-th input that wants one, of which the slopes along these directions were found."""
+        ours: Any = self._ours[i] if self._ours is not None and i < len(self._ours) else None
+        if not floats(ours) or ours.numel() != len(directions.signs) or not directions.num_slopes:
+            return directions.spread(found.value)
+        array: Array = ours.detach().double().numpy().reshape(-1)
+        along = directions.along(array)
+        finding = judge_by(found, along, CENTRAL_DIFFERENCES)
+        if finding.error > MOST_UNCERTAIN:
+            raise ValueError(f"differences of forward are uncertain, by {finding.error:.1g} of a gradient")
+        is_zero = (finding.reference == 0) & (np.abs(along) <= NEGLIGIBLE * found.terms)
+        return array + directions.spread(np.where(is_zero, 0.0, finding.reference - along))
+
+
+class Directions(NamedTuple):
+    """Directions through an input: each moves the elements that have its number, up or down as `signs` says."""
+
+    numbers: Array
+    signs: Array
+    num_slopes: int
+
+    def along(self, gradient: Array) -> Array:
+        """The slope along each direction."""
+        slopes: Array = np.bincount(self.numbers, self.signs * gradient, self.num_slopes)
+        return slopes
+
+    def spread(self, slopes: Array) -> Array:
+        """The smallest gradient with these slopes."""
+        spread: Array = self.signs * (slopes / np.bincount(self.numbers, minlength=self.num_slopes))[self.numbers]
+        return spread
+
+
+class _Differentiated(torch.autograd.Function):
+    """Outputs that were computed already, as a function of the operands."""
+
+    @staticmethod
+    def forward(
+        context: Any,
+        judge: Callable[[int, OperandDifferences, Array], Array],
+        values: Callable[[Sequence[Array]], Array],
+        outputs: list[torch.Tensor],
+        *operands: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
+        context.judge, context.values = judge, values
+        context.operands = [operand.detach().numpy().copy() for operand in operands]
+        return tuple(output.detach().clone() for output in outputs)
+
+    @staticmethod
+    def backward(context: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        _check_digits(context.values, context.operands)
+        upstream = np.concatenate([grad.numpy().reshape(-1) for grad in grad_outputs])
+        wanted = [i for i, needs in enumerate(context.needs_input_grad[3:]) if needs]
+        grads: dict[int, torch.Tensor] = {}
+        for number, i in enumerate(wanted):
+            operand = context.operands[i]
+            directions = _directions(operand.size)
+            found = _slopes(context.values, context.operands, i, directions, upstream)
+            grads[i] = torch.from_numpy(context.judge(number, found, directions).reshape(operand.shape))
+        return None, None, None, *(grads.get(i) for i in range(len(context.operands)))
+
+
+def _check_digits(values: Callable[[Sequence[Array]], Array], operands: list[Array]) -> None:
+    """Raise ValueError for values that are rounded to fewer digits than float64 has: to them small steps have no slope.
+    A step of 1e-10 must change them by 1e-5 of what one of 1e-5 does.
+    """
+    generator = np.random.default_rng(0)
+    signs = [generator.choice([-1.0, 1.0], operand.shape) for operand in operands]
+    middle = values(operands)
+    pairs = list(zip(operands, signs, strict=True))
+    small, large = (
+        values([np.asarray(operand * (1 + step * sign)) for operand, sign in pairs]) - middle
+        for step in (SMALL_STEP, LARGE_STEP)
+    )
+    off = np.abs(small * (LARGE_STEP / SMALL_STEP) - large).max(initial=0.0)
+    if off > MOST_OFF * np.abs(large).max(initial=0.0):
+        raise ValueError("without a reference, forward must compute in float64: here it has too few digits")
+
+
+def _directions(size: int) -> Directions:
+    """Every MOST_SLOPES-th element together, each up or down at random; up where it is alone."""
+    count = min(size, MOST_SLOPES)
+    numbers = np.arange(size) % max(count, 1)
+    signs = np.random.default_rng(size).choice([-1.0, 1.0], size)
+    return Directions(numbers, np.where(np.bincount(numbers)[numbers] > 1, signs, 1.0), count)
+
+
+def _slopes(
+    values: Callable[[Sequence[Array]], Array],
+    operands: list[Array],
+    i: int,
+    directions: Directions,
+    upstream: Array,
+) -> OperandDifferences:
+    """The slopes of sum(upstream * values) along each direction of the i-th operand."""
+    operand = operands[i].reshape(-1)
+
+    def slope_along(number: int) -> Slope:
+        chosen = np.flatnonzero(directions.numbers == number)
+        start = float(operand[chosen[0]]) if len(chosen) == 1 else 0.0
+
+        def along(at: float) -> Array:
+            moved = operand.copy()
+            moved[chosen] = at if len(chosen) == 1 else operand[chosen] + directions.signs[chosen] * at
+            return values([*operands[:i], moved.reshape(operands[i].shape), *operands[i + 1 :]])
+
+        return slope(along, start, upstream)
+
+    found = [slope_along(number) for number in range(directions.num_slopes)]
+    value, error, jump = np.array(found).reshape(-1, 3).T
+    scale = float(np.abs(operand).max(initial=0.0)) or 1.0
+    largest = float(np.abs(value).max(initial=0.0))
+    terms = max(largest, float(np.abs(upstream * values(operands)).sum()) / scale)
+    return OperandDifferences(value, error + SAFETY * EPSILON * terms, jump, terms)

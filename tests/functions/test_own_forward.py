@@ -1,0 +1,144 @@
+"""A function without a reference, beside differences of its own forward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nn_manual import HandwrittenClass, check_function
+from nn_manual.functions.own_forward import MOST_SLOPES
+
+ROWS = ["retain_graph", "kinds tied", "inputs transposed"]
+
+
+def affine(x: Any, w: Any, b: Any) -> Any:
+    return np.maximum(x @ w + b, 0), (x, w, x @ w + b)
+
+
+def affine_back(saved: Any, upstream: Any) -> Any:
+    x, w, z = saved
+    upstream = upstream * (z > 0)
+    return upstream @ w.T, x.T @ upstream, upstream.sum(0)
+
+
+def inputs() -> list[Any]:
+    generator = np.random.default_rng(0)
+    return [generator.standard_normal(shape) for shape in ((4, 3), (3, 2), (2,))]
+
+
+def test_a_right_pair_passes_and_the_report_says_what_was_shown() -> None:
+    report = check_function((affine, affine_back), None, inputs())
+    assert report.passed, report
+    assert str(report).startswith("7 tensors fit its own forward; worst ")
+    assert "only that forward and backward fit was shown" in " ".join(str(report).split())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [
+        (lambda grads: (grads[0], grads[1], grads[2] / 4), "grad_b"),
+        (lambda grads: (grads[0], grads[1] * 1.00001, grads[2]), "grad_w"),
+        (lambda grads: (np.zeros_like(grads[0]), *grads[1:]), "grad_x"),
+    ],
+)
+def test_a_wrong_gradient_is_named(wrong: Any, name: str) -> None:
+    report = check_function((affine, lambda s, g: wrong(affine_back(s, g))), None, inputs(), only=["retain_graph"])
+    assert not report.agrees
+    assert f": {name}," in str(report)
+    assert "differences give" in str(report)
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        context.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(context: Any, grad: Any) -> Any:
+        (x,) = context.saved_tensors
+        return 3 * grad * x**2
+
+
+def drawn(generator: torch.Generator, N: int, D: int) -> list[Any]:
+    return [torch.randn(N, D, generator=generator)]
+
+
+def test_float32_inputs_are_computed_in_float64_and_large_ones_along_directions() -> None:
+    sizes = {"N": 3, "D": 4 * MOST_SLOPES}
+    report = check_function(Cube, None, drawn, sizes=sizes, only=["full size", "sizes N=2", "sizes N=0"])
+    assert report.passed, report
+    assert [row.verdict for row in report.rows if row.note != "as asked for"] == ["right"] * 3
+
+
+def test_one_wrong_element_among_many_is_seen() -> None:
+    class Wrong(Cube):
+        @staticmethod
+        def backward(context: Any, grad: Any) -> Any:
+            (x,) = context.saved_tensors
+            wrong = 3 * grad * x**2
+            if x.numel() > 4 * MOST_SLOPES:
+                wrong[1, 7] *= 1.01
+            return wrong
+
+    report = check_function(Wrong, None, drawn, sizes={"N": 3, "D": 4 * MOST_SLOPES}, only=["full size"])
+    assert not report.passed
+    assert [row.name for row in report.wrong] == ["full size float64"]
+
+
+def test_a_class() -> None:
+    class Scale:
+        def __init__(self, factor: Any) -> None:
+            self.factor = factor
+
+        def forward(self, x: Any) -> Any:
+            self.x = x
+            return self.factor * x
+
+        def backward(self, dout: Any) -> Any:
+            self.grad = (dout * self.x).sum()
+            return dout * self.factor
+
+    given = [np.random.default_rng(0).standard_normal((4, 3)), np.array(2.0)]
+    report = check_function(HandwrittenClass(Scale, {"factor": "grad"}), None, given, only=ROWS)
+    assert report.passed, report
+    names = [comparison.name for comparison in report.comparisons]
+    assert names[:3] == ["output", "grad_x, random upstream", "grad_factor, random upstream"]
+
+
+def test_a_gradient_that_is_zero_by_cancellation_is_right() -> None:
+    """A softmax summed is 1: what differences and backward have is rounding."""
+
+    def softmax_sum(x: Any) -> Any:
+        p = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+        return (p, p.sum(-1)), p
+
+    def back(p: Any, grad_p: Any, grad_sum: Any) -> Any:
+        grad = grad_p + grad_sum[..., None]
+        return p * (grad - (p * grad).sum(-1, keepdims=True))
+
+    report = check_function((softmax_sum, back), None, [inputs()[0]], only=["retain_graph"])
+    assert report.agrees, report
+
+
+def test_a_forward_in_a_smaller_dtype_needs_a_reference() -> None:
+    def single(x: Any) -> Any:
+        return np.float32(x), None
+
+    def inside(x: Any) -> Any:
+        return np.float64(np.float32(x) ** 2), x
+
+    with pytest.raises(ValueError, match="without a reference, forward must compute in float64: output is float32"):
+        check_function((single, lambda _, grad: grad), None, [inputs()[0]])
+    with pytest.raises(ValueError, match="forward must compute in float64: here it has too few digits"):
+        check_function((inside, lambda x, grad: 2 * x * grad), None, [inputs()[0]])
+
+
+def test_what_needs_a_reference() -> None:
+    with pytest.raises(ValueError, match="without a reference, everything is computed in float64"):
+        check_function(Cube, None, [torch.randn(3)], dtypes=["float32"])
+    with pytest.raises(ValueError, match="Linear is a module: its reference must be one"):
+        check_function(torch.nn.Linear(2, 2), None, [torch.randn(3, 2)])
