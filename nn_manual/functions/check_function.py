@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -120,14 +120,14 @@ def put_through(
             assert trial.case.floating  # raises what is wrong with the inputs
             trial, found, note = compare_values(trial)
         if isinstance(found, CannotCompare):
-            values, met = GradientReport((), problem=one_line(str(found))), set(met_in(found))
+            values, met = FunctionReport((), problem=one_line(str(found))), set(met_in(found))
         else:
             values = found
         said = tuple(filter(None, (note, *_left_out(trial))))
         values = replace(values, sources=said, vacuous=tuple(_vacuous_in_all(trial, values)))
-        trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
-        own = {field.name: getattr(values, field.name) for field in fields(values)}
-        return FunctionReport(**own, rows=run_rows(trial, chosen, met, told, known_rows))
+        settled = frozenset(failure.name.partition(",")[0] for failure in values.failures)
+        trial = replace(trial, settled=settled, habits=values.habits)
+        return replace(values, rows=run_rows(trial, chosen, met, told, known_rows))
 
 
 def _vacuous_in_all(trial: Trial, values: GradientReport) -> Iterator[str]:

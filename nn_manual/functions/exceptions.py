@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -91,7 +91,11 @@ def place_of(error: BaseException) -> str:
         return f" at {error.filename}:{error.lineno}"
     if isinstance(error.__cause__, BaseException) and not isinstance(error.__cause__, Exception):
         error = error.__cause__  # going_on raised `error` because of it
-    frames = traceback.extract_tb(error.__traceback__)
+    return place_in(traceback.extract_tb(error.__traceback__))
+
+
+def place_in(frames: Iterable[traceback.FrameSummary]) -> str:
+    """The innermost line of the user's code among these, as " at file:line"; empty if there is none."""
     own = [frame for frame in frames if not frame.filename.startswith(_OTHERS_CODE)]
     return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
 

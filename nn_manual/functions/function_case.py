@@ -47,7 +47,8 @@ class FunctionCase:
     elements, or isn't finite in the reference, is not compared. own_terms: whether the rounding that is excused on
     drawn inputs may come from terms of the function that are larger than the reference's. excuses_terms: whether, on
     drawn inputs, a value may be off by a few roundings of its terms. watched: whether the check looks for writes of the
-    function into its inputs and into what it saved or returned, which takes copies.
+    function into its inputs and into what it saved or returned, which takes copies. habits: those that are known
+    already.
     """
 
     function: Checked
@@ -66,6 +67,7 @@ class FunctionCase:
     own_terms: bool = True
     excuses_terms: bool = True
     watched: bool = True
+    habits: frozenset[str] = frozenset()
 
     @property
     def label(self) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nn_manual import notebook
@@ -61,9 +61,12 @@ class _Line(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class FunctionReport(GradientReport):
-    """A GradientReport about a function's values on its inputs, and the `rows` of the battery."""
+    """A GradientReport about a function's values on its inputs, and the `rows` of the battery. `habits` has a sentence
+    for each thing that it wrote into, and must not write into: by "inputs", "saved", "grad_output" or "returned".
+    """
 
     rows: tuple[BatteryRow, ...] = ()
+    habits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def wrong(self) -> tuple[BatteryRow, ...]:

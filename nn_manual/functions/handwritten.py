@@ -19,7 +19,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, as_tensor
-from nn_manual.functions.callables import Forward, Function, by_autograd, floats, label_of_function
+from nn_manual.functions.callables import Forward, Function, as_copy, by_autograd, floats, label_of_function
 from nn_manual.functions.exceptions import going_on
 from nn_manual.functions.outputs import named_outputs
 
@@ -57,8 +57,8 @@ class Handwritten:
         return inspect.Signature([inspect.Parameter(name, kind) for name in self.names])
 
     def run(self, arguments: Arguments, leaves: Sequence[Any]) -> Forward:
-        """Run forward on these leaves. The backward computes every gradient."""
-        given = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        """Run forward on copies of these leaves. The backward computes every gradient."""
+        given = [_copied(leaf) for leaf in leaves]
         with going_on():
             returned, saved = self._halves(arguments.call(self.forward, given))
         outputs = named_outputs(returned)
@@ -149,6 +149,13 @@ def times(grads: Any, factor: Any) -> Any:
     if isinstance(grads, tuple | list):
         return [times(grad, factor) for grad in grads]
     return grads if grads is None else grads * factor
+
+
+def _copied(leaf: Any) -> Any:
+    """A copy in the same layout: a handwritten forward may write into it."""
+    if isinstance(leaf, torch.Tensor):
+        return as_copy(leaf.detach())
+    return as_copy(as_tensor(leaf)).numpy() if isinstance(leaf, np.ndarray) else leaf
 
 
 def _array(tensor: torch.Tensor) -> Array:

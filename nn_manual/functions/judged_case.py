@@ -8,19 +8,21 @@ from dataclasses import replace
 
 from nn_manual.check.compare.comparison import CannotCompare, Comparison, Pair, compare
 from nn_manual.check.judge.diagnosis import describe_difference
-from nn_manual.check.judge.report import GradientReport
 from nn_manual.functions.excused import beyond_by_rounding
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.function_report import FunctionReport
 from nn_manual.functions.pairs import pairs, values_of_reference
 from nn_manual.functions.swapped import describe_mixed_up
 
 
-def judge(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> GradientReport:
+def judge(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> FunctionReport:
     """Compare everything that the function and its reference compute. Raises CannotCompare as `pairs` does."""
-    compared = list(pairs(case, before_backward))
+    habits: dict[str, str] = {}
+    compared = list(pairs(case, before_backward, habits))
     if not (compared or case.drawn or case.settled):
         raise CannotCompare(f"{case.label}: all that was returned is empty: there is nothing to compare")
-    report = GradientReport(tuple(_in_full(case, pair) for pair in compared), vacuous=tuple(_vacuous(case, compared)))
+    in_full, vacuous = tuple(_in_full(case, pair) for pair in compared), tuple(_vacuous(case, compared))
+    report = FunctionReport(in_full, vacuous=vacuous, habits=habits)
     if report.agrees:
         return report
     by_name = {pair.quantity.name: pair for pair in compared}

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.judge.report import GradientReport
 from nn_manual.functions.battery.trial import Trial
+from nn_manual.functions.function_report import FunctionReport
 from nn_manual.functions.handwritten import Handwritten, names_of
 from nn_manual.functions.judged_case import judge
 
@@ -21,13 +21,13 @@ class ComparedValues(NamedTuple):
     """
 
     trial: Trial
-    found: GradientReport | CannotCompare
+    found: FunctionReport | CannotCompare
     note: str = ""
 
     @property
     def agrees(self) -> bool:
         """Whether all values agree."""
-        return isinstance(self.found, GradientReport) and self.found.agrees
+        return isinstance(self.found, FunctionReport) and self.found.agrees
 
     @property
     def raised(self) -> bool:

@@ -24,19 +24,23 @@ from nn_manual.functions.own_forward import OwnForward
 from nn_manual.functions.watched_runs import WatchedRuns
 
 
-def pairs(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> Iterator[Pair]:
+def pairs(
+    case: FunctionCase, before_backward: Callable[[], object] | None = None, habits: dict[str, str] | None = None
+) -> Iterator[Pair]:
     """Every pair of tensors to compare: outputs, then gradients under each upstream gradient.
 
     The function runs once for each upstream gradient. `before_backward`, where it is given, is called between its
-    forward and its backward.
+    forward and its backward. `habits`, where it is given, gets a sentence for each of the HABITS.
 
-    Raises CannotCompare if the function raises an error, returns what can't be compared, or writes into anything but
-    what it returns. Raises TypeError or ValueError if the reference is to blame.
+    Raises CannotCompare if the function raises an error, or returns what can't be compared. Raises TypeError or
+    ValueError if the reference is to blame.
     """
     theirs = _run_reference(case, case.leaves())
     truth = _run_reference(case, _doubled(case)) if case.is_low else None
     paired = _Paired(case, theirs)
     ours = WatchedRuns(case)
+    if habits is not None:
+        ours.habits = habits
     outputs = ours.run_forward()
     check_structure(case.label, ours.returned, theirs.returned)
     for name, output in outputs.items():

@@ -27,7 +27,7 @@ def made(generator: torch.Generator, n: int) -> list[torch.Tensor]:
         ({"function": 3}, "function must be a function of tensors, not 3"),
         ({"function": (torch.sin, None)}, "backward must be a function of tensors, not None"),
         ({"function": (torch.sin,)}, "function must be one, or a pair (forward, backward), not a tuple of 1"),
-        ({"reference": None}, "reference must be a function of tensors, not None"),
+        ({"reference": 3}, "reference must be a function of tensors, not 3"),
     ],
 )
 def test_an_argument_that_does_not_fit_is_one_sentence(options: dict[str, Any], words: str) -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from nn_manual import GradientReport, check_function
+from nn_manual import check_function
 from nn_manual.arrays import Array
 from nn_manual.functions.callables import Function
+from nn_manual.functions.function_report import FunctionReport
 
 
 class Square(torch.autograd.Function):
@@ -50,7 +51,7 @@ def backward(saved: Any, grad_output: Any) -> tuple[Any, Any]:
     return grad_output @ weight.T, x.T @ grad_output
 
 
-def check_pair(backward: Function, forward: Function = forward) -> GradientReport:
+def check_pair(backward: Function, forward: Function = forward) -> FunctionReport:
     return check_function((forward, backward), product, [values(4, 3), values(3, 3)])
 
 
@@ -162,14 +163,30 @@ def _writes_input(x: Any, weight: Any) -> tuple[Any, Any]:
         (backward, lambda x, w: x @ w, "forward must return (output, saved)"),
         (backward, lambda x, w: ((x, w), 0), "2 outputs, the reference has 1"),
         (backward, lambda x, w: ((x @ w)[:, :2], 0), "output: "),
-        (_writes, forward, "backward wrote into the gradient of its output"),
-        (backward, _writes_input, "forward wrote into x"),
     ],
 )
 def test_a_function_that_misbehaves_is_named(wrong_backward: Function, wrong_forward: Function, problem: str) -> None:
     report = check_pair(wrong_backward, wrong_forward)
     assert not report.passed
     assert problem in (report.problem or "")
+
+
+@pytest.mark.parametrize(
+    ("wrong_backward", "wrong_forward", "row", "words"),
+    [
+        (_writes, forward, "writes grad_output", "backward wrote into the gradient of its output"),
+        (backward, _writes_input, "writes inputs", "forward wrote into x"),
+    ],
+)
+def test_who_writes_where_it_must_not_is_named_with_the_line(
+    wrong_backward: Function, wrong_forward: Function, row: str, words: str
+) -> None:
+    """All values are judged all the same, and no other row is wrong."""
+    report = check_pair(wrong_backward, wrong_forward)
+    assert report.agrees
+    assert not report.passed
+    assert [each.name for each in report.wrong] == [row]
+    assert report.wrong[0].note.startswith(f"{words} at {__file__}:")
 
 
 def test_an_output_outside_of_autograd_is_named() -> None:

@@ -48,6 +48,10 @@ def test_the_pair_passes() -> None:
     assert len(run(BLOCKS[3])["report"].comparisons) == 5
 
 
+def test_the_class_passes() -> None:
+    assert len(run(BLOCKS[4])["report"].comparisons) == 7
+
+
 def test_a_torch_optimizer_moves_our_parameters() -> None:
-    names = run(BLOCKS[4].replace("optimizer.step()", "before = ours.param_arena.copy(); optimizer.step()"))
+    names = run(BLOCKS[5].replace("optimizer.step()", "before = ours.param_arena.copy(); optimizer.step()"))
     assert not np.array_equal(names["ours"].param_arena, names["before"])

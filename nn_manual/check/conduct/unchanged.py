@@ -31,6 +31,16 @@ class Unchanged:
         """The name of the first array that has changed, or nothing."""
         return next((what for what, array, before in self._kept if not same_values(array, before)), "")
 
+    def restore(self) -> list[str]:
+        """Write the values back that have changed; returns the names of the arrays."""
+        changed = [each for each in self._kept if not same_values(*each[1:])]
+        for _, array, before in changed:
+            # An expanded axis has one place in memory. By .data, torch doesn't count it as a change.
+            own = array.data if isinstance(array, torch.Tensor) else torch.from_numpy(array)
+            once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in own.stride())
+            own[once] = torch.as_tensor(before)[once]
+        return [what for what, _, _ in changed]
+
     def check(self, deed: str) -> None:
         """Raise CannotCompare for the first array that has changed."""
         if changed := self.changed():

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.conduct.unchanged import same_values
+from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.battery.trial import Run, Trial, Wrong, agree, on_all_sizes, with_leaves
 from nn_manual.functions.callables import Forward, Function, by_autograd, floats, is_array
@@ -123,7 +123,17 @@ def _back(case: FunctionCase, ran: Forward) -> list[Any]:
         if is_array(output) and floats(output) and (output.requires_grad or isinstance(case.function, Handwritten))
     }
     _, grad_outputs = next(case.grad_outputs(differentiable))
-    return ran.backward(grad_outputs)
+    return _restored(case, ran, grad_outputs)
+
+
+def _restored(case: FunctionCase, ran: Forward, grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
+    """The gradients; what a habit of the function has overwritten for them is as before."""
+    kept = Unchanged(case.label, dict(arrays_in(ran.saved) if case.habits else ()))
+    found = ran.backward(grad_outputs)
+    if kept.changed():
+        found = [grad.detach().clone() if isinstance(grad, torch.Tensor) else grad for grad in found]
+        kept.restore()
+    return found
 
 
 def retain_graph(trial: Trial) -> Iterator[tuple[str, Run]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -49,7 +49,8 @@ class Skip(Exception):  # noqa: N818 - as above
 class Trial:
     """A function, its reference, and what they are tried on. `dtypes` has at least one entry, and the rows run in the
     first; None means the inputs' own dtype. `settled` are the tensors that the comparison of the values has found
-    wrong: the rows look at the others. Without a reference, the function is compared with its own forward.
+    wrong: the rows look at the others. `habits` are those of the function, with a sentence about each. Without a
+    reference, the function is compared with its own forward.
     """
 
     function: Checked
@@ -61,6 +62,7 @@ class Trial:
     tolerance: float | None
     seed: int
     settled: frozenset[str] = frozenset()
+    habits: Mapping[str, str] = field(default_factory=dict)
     device: str | None = None
 
     @property
@@ -178,7 +180,13 @@ class Trial:
         as_arrays = not any(isinstance(leaf, torch.Tensor) for leaf in arguments.leaves)
         reference = self.reference or OwnForward(self.function, as_arrays=as_arrays)
         return FunctionCase(
-            self.function, reference, arguments, self.seed, tolerance=self.tolerance, settled=self.settled
+            self.function,
+            reference,
+            arguments,
+            self.seed,
+            tolerance=self.tolerance,
+            settled=self.settled,
+            habits=frozenset(self.habits),
         )
 
 
@@ -225,6 +233,9 @@ def agree(case: FunctionCase, before_backward: Callable[[], object] | None = Non
     report = judge(case, before_backward)
     if not report.agrees:
         raise Wrong(in_words(report))
+    for habit, sentence in report.habits.items():
+        if habit not in case.habits:
+            raise Wrong(sentence)
 
 
 def on_all_sizes(trial: Trial, run: Callable[[FunctionCase], object]) -> None:
