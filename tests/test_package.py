@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -22,16 +23,18 @@ build_meta.build_sdist(folder)
 """
 
 
+#: The suffixes of the files beside the package that a wheel is built from.
+PARTS = {".toml", ".md", ".py", ""}
+
+
 @pytest.mark.slow
 def test_a_wheel_trains_in_an_environment_of_its_own(tmp_path: Path) -> None:
     """It alone builds and installs the package."""
     source, built = tmp_path / "source", tmp_path / "built"
-    source.mkdir()
-    tracked = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0")
-    for name in filter(None, tracked):
-        if (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
+    for path in sorted(ROOT.glob("nn_manual/**/*")) + [path for path in ROOT.iterdir() if path.suffix in PARTS]:
+        if path.is_file() and "__pycache__" not in path.parts:
+            (source / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, source / path.relative_to(ROOT))  # the checkout may be read-only
     subprocess.run([sys.executable, "-c", BUILD, str(built)], cwd=source, capture_output=True, check=True)
     sdist, wheel = sorted(built.iterdir(), key=lambda path: path.suffix)  # .gz, .whl
     names = zipfile.ZipFile(wheel).namelist()

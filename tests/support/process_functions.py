@@ -146,7 +146,8 @@ def train_another_package(directory: Path, rank: int, *arguments: str) -> int:
     """`train`, and the package of process 1 lies elsewhere, where a file is another."""
     if rank == 1:
         package = Path(f"{directory}.package")
-        shutil.copytree(Path(agreement.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__"))
+        source, ignore = Path(agreement.__file__).parents[1], shutil.ignore_patterns("__pycache__")
+        shutil.copytree(source, package, ignore=ignore, copy_function=shutil.copyfile)  # it may be read-only
         with (package / "layers" / "linear.py").open("a") as file:
             file.write("# changed\n")
         agreement.__file__ = str(package / "run" / "agreement.py")

@@ -245,7 +245,7 @@ RIGHT = [
 WRONG = [
     Subject(SineCosineNeedsBoth, split, rows, SIZES, "needs both gradients", ("absent", "used")),
     Subject(SquareOnce, square, rows, SIZES, "forgets what it kept", ("retain_graph", "again")),
-    Subject(SquareInBuffer, square, rows, SIZES, "writes into what it kept", ("retain_graph", "again")),
+    Subject(SquareInBuffer, square, rows, SIZES, "writes into what it kept", ("writes saved",)),
     Subject(SquareBlocked, square, rows, SIZES, "the last block is zero", ("129", "D=")),
     Subject(NoisyDropout, masked, rows_and_mask, SIZES, "random in its last digits", ("random", "determin", "grad_x")),
     Subject(ProductLowSum, torch.mul, two_rows, SIZES, "eight bits", ("grad_left", "grad_input", "grad_0")),
