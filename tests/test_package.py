@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,7 @@ def test_a_wheel_trains_in_an_environment_of_its_own(tmp_path: Path) -> None:
     done = subprocess.run(
         [home / "bin" / "python", "-c", program, "train", str(config), "epochs=2", "--run-dir", "run"],
         cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},  # it may name the checkout
         capture_output=True,
         text=True,
         check=False,
