@@ -109,17 +109,22 @@ def check_function(options: argparse.Namespace) -> int:
     else:
         from nn_manual.cli.own_process import check_in_own_process as check_named
 
-    return _report(
-        check_named(
-            options.function,
-            options.reference,
-            options.shapes,
-            options.sizes,
-            options.dtype,
-            options.skip,
-            options.only,
-        )
+    from nn_manual.functions.request import Request
+
+    request = Request(
+        options.function,
+        options.reference,
+        options.shapes,
+        options.sizes,
+        options.backward,
+        tuple(options.dtype),
+        tuple(options.integers),
+        None if options.kinds is None else tuple(filter(None, options.kinds.split(","))),
+        options.tolerance,
+        tuple(options.skip),
+        tuple(options.only),
     )
+    return _report(check_named(request))
 
 
 def _report(report: object) -> int:

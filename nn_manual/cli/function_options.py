@@ -18,22 +18,42 @@ exit status:
 def add_function_options(parser: argparse.ArgumentParser) -> None:
     """Give the parser of the command its options."""
     parser.add_argument("function", metavar="MODULE:NAME", help="the function, as in my_kernels:layer_norm")
-    parser.add_argument("--reference", required=True, metavar="MODULE:NAME", help="its definition, in torch")
+    parser.add_argument(
+        "--backward", metavar="MODULE:NAME", help="makes a pair on NumPy arrays, of which the function is the forward"
+    )
+    parser.add_argument(
+        "--reference",
+        metavar="MODULE:NAME",
+        help="its definition, in torch (default: differences of its own forward)",
+    )
     parser.add_argument("--shapes", required=True, metavar="SHAPES", help="shapes of the inputs, as in NxD,D,D")
     parser.add_argument(
         "--sizes",
         required=True,
         metavar="SIZES",
-        help="the full size for each name, as in N=8,D=128; with several for a name, as in N=8,D=64,D=128, no other "
-        "sizes of it are tried",
+        help="the full size for each name, as in N=8,D=128; with several for a name, as in N=8,D=64,D=128, or with ==, "
+        "as in D==128, no other sizes of it are tried",
+    )
+    parser.add_argument(
+        "--integers",
+        action="append",
+        default=[],
+        metavar="PLACE=BELOW",
+        help="an input of integers from 0 on: 2=C, the second input, below the size C",
     )
     parser.add_argument(
         "--dtype",
         action="append",
         default=[],
         metavar="DTYPE",
-        help="dtype of the inputs, or one for each, as in bfloat16,float32 (default: float32); give it again for "
-        "another row",
+        help="dtype of the inputs, or one for each, as in bfloat16,float32 (default: float32, of a pair float64); give "
+        "it again for another row",
+    )
+    parser.add_argument(
+        "--kinds", metavar="KIND,...", help="kinds of values that the function must take; '' for none (default: all)"
+    )
+    parser.add_argument(
+        "--tolerance", type=float, metavar="FRACTION", help="of the largest value, in place of the dtype's"
     )
     parser.add_argument(
         "--skip", action="append", default=[], metavar="ROW", help="a row or a family of rows to leave out"

@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from nn_manual.cli.terminal import clear_line, own_streams
 from nn_manual.errors import SIGNALS, ConfigError, Interrupted, NNManualError, out_of_memory
+from nn_manual.functions.request import Request
 from nn_manual.messages import one_line
 
 if TYPE_CHECKING:
@@ -38,9 +39,6 @@ ROW = "row "
 #: An option of Linux's prctl: which signal a process gets when its parent has ended.
 PR_SET_PDEATHSIG = 1
 
-#: Function, reference, shapes, sizes, dtypes, rows to skip, and rows to run alone, as on the command line.
-Arguments: TypeAlias = tuple[str, str, str, str, list[str], list[str], list[str]]
-
 
 class FunctionVerdict(NamedTuple):
     """The text of a report, and whether the function passed."""
@@ -52,8 +50,8 @@ class FunctionVerdict(NamedTuple):
         return self.text
 
 
-def check_in_own_process(*arguments: *Arguments) -> FunctionVerdict:
-    """Run `check_named_function(*arguments)` in a new process. If a kernel ends the process in a row, another process
+def check_in_own_process(request: Request) -> FunctionVerdict:
+    """Run `check_named_function(request)` in a new process. If a kernel ends the process in a row, another process
     goes on behind that row.
 
     Raises the errors of the arguments, and ConfigError where the process ends while it imports.
@@ -61,15 +59,15 @@ def check_in_own_process(*arguments: *Arguments) -> FunctionVerdict:
     known: dict[str, tuple[str, str]] = {}
     suspected: set[str] = set()
     for _ in range(MOST_ENDS):
-        if verdict := _checked(arguments, known, suspected):
+        if verdict := _checked(request, known, suspected):
             return verdict
-    known[""] = ("skipped", f"the process of {arguments[0]} had ended {MOST_ENDS} times")
-    verdict = _checked(arguments, known, suspected)
+    known[""] = ("skipped", f"the process of {request.function} had ended {MOST_ENDS} times")
+    verdict = _checked(request, known, suspected)
     assert verdict is not None  # no row is left in which it could end
     return verdict
 
 
-def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected: set[str]) -> FunctionVerdict | None:
+def _checked(request: Request, known: dict[str, tuple[str, str]], suspected: set[str]) -> FunctionVerdict | None:
     """The verdict of a process that runs all rows but the known ones; None where the process ended in a row. Then this
     row is known, too. If the process ended in the reference, a kernel may have damaged the memory before: the reference
     is only suspected, and the row runs again as the first one in another process.
@@ -80,7 +78,7 @@ def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected:
             process = _start(child_end, dump)
         doing = None
         try:
-            parent_end.send((arguments, known))
+            parent_end.send((request, known))
             for what, value in _received(parent_end, process):
                 if what == "begins":
                     doing = value
@@ -94,11 +92,11 @@ def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected:
                     return FunctionVerdict(*value)
             words, by_reference = _how_it_ended(process.wait(), dump)
             if doing is None:
-                raise ConfigError(f"{words}, while {arguments[0]} and {arguments[1]} were imported")
+                raise ConfigError(f"{words}, while {_imported(request)} imported")
             if not doing.startswith(ROW):
                 if by_reference:
-                    raise ConfigError(f"the reference {arguments[1]}: {words}, in {doing}")
-                text = one_line(f"gradient check failed: {arguments[0]}: {words}, in {doing}")
+                    raise ConfigError(f"the reference {request.reference}: {words}, in {doing}")
+                text = one_line(f"gradient check failed: {request.function}: {words}, in {doing}")
                 return FunctionVerdict(text, passed=False)
             row = doing.removeprefix(ROW)
             if not by_reference:
@@ -110,12 +108,18 @@ def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected:
             return None
         except Interrupted as interrupted:
             if doing is not None:
-                interrupted.add_note(f"in {doing} of {arguments[0]}")
+                interrupted.add_note(f"in {doing} of {request.function}")
             raise
         finally:
             process.kill()
             process.wait()
             clear_line()  # it may have left a bar
+
+
+def _imported(request: Request) -> str:
+    """What was imported, in words."""
+    names = [name for name in (request.function, request.backward, request.reference) if name is not None]
+    return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'}"
 
 
 def _start(connection: Connection, dump: IO[str]) -> subprocess.Popen[bytes]:
@@ -173,9 +177,9 @@ def run(own_end: int, dump: int, parent: int) -> None:
                 _say(connection, "row", (what.name, (what.verdict, what.note)))  # a Row itself would need torch
 
         try:
-            arguments: Arguments
-            arguments, known = connection.recv()
-            report = check_named_function(*arguments, told=told, known_rows=known)
+            request: Request
+            request, known = connection.recv()
+            report = check_named_function(request, told, known)
         except (NNManualError, MemoryError, RuntimeError) as error:
             if not isinstance(error, NNManualError) and out_of_memory(error) is None:
                 raise

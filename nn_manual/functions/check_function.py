@@ -14,6 +14,7 @@ from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.functions.battery.families import Chosen, Known, Told, naming_what_runs, nobody_listens, run_rows
 from nn_manual.functions.battery.layouts_and_kinds import FUNCTION_KINDS
+from nn_manual.functions.battery.lengths import Choice
 from nn_manual.functions.battery.trial import Dtype, Inputs, Trial
 from nn_manual.functions.callables import Function, is_mere_class
 from nn_manual.functions.exceptions import met_in
@@ -48,15 +49,17 @@ def check_function(
 
     `function` takes torch tensors and is differentiable by autograd: a subclass of torch.autograd.Function, its apply,
     a module, or anything built on one. Or it is a pair `(forward, backward)`, which gets arrays or tensors as `inputs`
-    has them: `forward(*inputs)` returns `(outputs, saved)`, and `backward(saved, *grad_outputs)` returns the gradients,
-    one for each floating input. `reference` is the definition on torch tensors, which autograd differentiates. If
-    `function` is a module, `reference` is a module with the same parameters, which count as inputs. Both functions
-    return a tensor or a number, or lists, tuples and dicts of these.
+    has them: `forward(*inputs)` returns `(outputs, saved)`, and `backward(*grad_outputs, saved)`, or with `saved`
+    first, the gradients: a tuple of one for each floating input, or a dict by name. Or it is a HandwrittenClass.
+    `reference` is the definition on torch tensors, which autograd differentiates; with None, the gradients are compared
+    with differences of the function's own forward in float64. If `function` is a module, `reference` is a module with
+    the same parameters, which count as inputs. Both functions return a tensor or a number, or lists, tuples and dicts
+    of these.
 
     inputs: a list of numpy arrays, torch tensors, lists and dicts of these, and anything else, which is passed on as it
     is; a dict of the same, for keyword arguments; or a function `inputs(generator, **sizes)` that makes such a list or
     dict with a torch.Generator. sizes: for such a function, the full size of each dimension by its name. With a
-    sequence of sizes, the rows try these alone. Rows run on small sizes, and once at the full ones.
+    sequence of sizes, even of one, the rows try these alone. Rows run on small sizes, and once at the full ones.
     dtypes: "float16", "bfloat16", "float32", "float64", or tuples of them with one for each floating input. All rows
     run in the first one; None means the inputs' own. kinds: from "negative", "tied", "zero", "tiny", "scattered",
     "spread", "large" and "shifted", the kinds of values that floating inputs must also take; None tries all of them,
@@ -185,19 +188,19 @@ def _dtypes(dtypes: Sequence[Dtype] | None) -> tuple[Dtype | None, ...]:
     return tuple(dtypes)
 
 
-def _sizes(inputs: Any, sizes: Mapping[str, int | Sequence[int]] | None) -> dict[str, tuple[int, ...]]:
+def _sizes(inputs: Any, sizes: Mapping[str, int | Sequence[int]] | None) -> dict[str, int | Choice]:
     if not callable(inputs):
         if sizes is not None:
             raise ValueError("sizes need a function as inputs, which makes them from a generator and sizes")
         return {}
     if not sizes:
         raise ValueError("inputs is a function: sizes must name its dimensions, as in sizes={'N': 8}")
-    found = {}
+    found: dict[str, int | Choice] = {}
     for name, given in sizes.items():
         choice = tuple(given) if isinstance(given, Sequence) else (given,)
         if not choice or not all(isinstance(size, int) and size >= 0 for size in choice):
             raise ValueError(f"size {name} must be a whole number from 0 on, or several, not {given!r}")
-        found[name] = tuple(sorted(choice))
+        found[name] = Choice(sorted(choice)) if isinstance(given, Sequence) else given
     return found
 
 

@@ -19,8 +19,10 @@ from nn_manual.functions.callables import is_mere_class
 from nn_manual.functions.check_function import put_through, trial_of
 from nn_manual.functions.exceptions import is_of_the_reference, place_of
 from nn_manual.functions.function_report import FunctionReport
+from nn_manual.functions.handwritten_class import HandwrittenClass
+from nn_manual.functions.request import Request
 from nn_manual.functions.settings import STREAMS, kept
-from nn_manual.messages import nearest, one_line, quoted
+from nn_manual.messages import counted, nearest, one_line, quoted
 from nn_manual.opening import module_not_a_file
 
 #: The shape of a tensor with one number.
@@ -28,32 +30,31 @@ SCALAR = "scalar"
 
 
 def check_named_function(
-    function: str,
-    reference: str,
-    shapes: str,
-    sizes: str,
-    dtypes: Sequence[str],
-    skip: Sequence[str],
-    only: Sequence[str] = (),
-    told: Told = nobody_listens,
-    known_rows: Known = MappingProxyType({}),
+    request: Request, told: Told = nobody_listens, known_rows: Known = MappingProxyType({})
 ) -> FunctionReport:
-    """Run check_function on a function and a reference, both named as `module:name`, on inputs of shapes such as
-    "NxD,D,D" with sizes such as "N=8,D=64,D=128". `told` and `known_rows` go to `put_through`.
+    """Run check_function on what is named as `module:name`, on inputs of shapes such as "NxD,D,D" with sizes such as
+    "N=8,D=64,D=128". `told` and `known_rows` go to `put_through`.
     """
-    names = [_names(shape) for shape in shapes.split(",")]
-    of_sizes = _sizes(sizes)
-    _check_fit(names, of_sizes)
-    own, definition = (_imported(path) for path in (function, reference))
+    names = [_names(shape) for shape in request.shapes.split(",")]
+    sizes = _sizes(request.sizes)
+    _check_fit(names, sizes)
+    integers = _integers(request.integers, len(names), sizes)
+    function = _imported(request.function)
+    if request.backward is not None:
+        function = function, _imported(request.backward)
+    inputs = _inputs(names, integers, as_arrays=isinstance(function, HandwrittenClass | tuple))
+    reference = None if request.reference is None else _imported(request.reference)
+    dtypes = [_dtype(text) for text in request.dtypes] or None
     try:
-        trial = trial_of(own, definition, _inputs(names), [_dtype(text) for text in dtypes] or None, of_sizes)
-        return put_through(trial, Chosen(skip, only), told, known_rows)
+        trial = trial_of(function, reference, inputs, dtypes, sizes, request.kinds, request.tolerance)
+        return put_through(trial, Chosen(request.skip, request.only), told, known_rows)
     except Exception as error:  # a reference may raise anything
         raise_if_nobodys_fault(error)
-        if is_of_the_reference(error):
-            raise ConfigError(f"the reference {reference} raised {first_words_of(error)}{place_of(error)}") from error
+        if is_of_the_reference(error) and request.reference is not None:
+            words = f"{first_words_of(error)}{place_of(error)}"
+            raise ConfigError(f"the reference {request.reference} raised {words}") from error
         if isinstance(error, ValueError | TypeError):
-            raise ConfigError(f"{function}: {one_line(str(error))}") from error
+            raise ConfigError(f"{request.function}: {one_line(str(error))}") from error
         raise
 
 
@@ -68,18 +69,33 @@ def _names(shape: str) -> tuple[str, ...]:
     return dimensions
 
 
-def _sizes(text: str) -> dict[str, tuple[int, ...]]:
-    """The sizes of each name. Where a name has several, it may have no others."""
+def _sizes(text: str) -> dict[str, int | tuple[int, ...]]:
+    """The size of each name: a number, or those that it may have alone, which are given by == or are several."""
     found: dict[str, tuple[int, ...]] = {}
+    exact = set[str]()
     for part in filter(None, text.split(",")):
-        name, _, size = part.strip().partition("=")
-        if not (name.isidentifier() and size.isdecimal()):
-            raise ConfigError(f"--sizes: {quoted(part)} is no size: write N=8,D=128")
-        found[name] = (*found.get(name, ()), int(size))
+        match = re.fullmatch(r"\s*(\w+)(==?)(\d+)\s*", part)
+        if match is None or not match[1].isidentifier():
+            raise ConfigError(f"--sizes: {quoted(part)} is no size: write N=8,D=128; D==128 tries no other")
+        found[match[1]] = (*found.get(match[1], ()), int(match[3]))
+        if match[2] == "==" or len(found[match[1]]) > 1:
+            exact.add(match[1])
+    return {name: sizes if name in exact else sizes[0] for name, sizes in found.items()}
+
+
+def _integers(entries: Sequence[str], num_inputs: int, sizes: Mapping[str, object]) -> dict[int, str]:
+    """For the place of each input of integers, the name or number that they are below."""
+    found = {}
+    for entry in entries:
+        match = re.fullmatch(r"([1-9]\d*)=(\w+)", entry)
+        if match is None or int(match[1]) > num_inputs or not (match[2] in sizes or match[2].isdecimal()):
+            words = f"write 2=C or 2=10 for the second of {counted(num_inputs, 'input')}"
+            raise ConfigError(f"--integers: {quoted(entry)} doesn't fit: {words}")
+        found[int(match[1]) - 1] = match[2]
     return found
 
 
-def _check_fit(shapes: Sequence[tuple[str, ...]], sizes: Mapping[str, tuple[int, ...]]) -> None:
+def _check_fit(shapes: Sequence[tuple[str, ...]], sizes: Mapping[str, object]) -> None:
     named = {name for shape in shapes for name in shape if not name.isdecimal()}
     for name in sorted(named - sizes.keys()):
         raise ConfigError(f"--sizes: there is no size for {name}, which --shapes has")
@@ -94,12 +110,24 @@ def _dtype(text: str) -> Dtype:
     return tuple(text.split(",")) if "," in text else text
 
 
-def _inputs(shapes: Sequence[tuple[str, ...]]) -> Callable[..., list[torch.Tensor]]:
-    """A function that draws normal numbers in these shapes."""
+def _inputs(shapes: Sequence[tuple[str, ...]], integers: Mapping[int, str], *, as_arrays: bool) -> Callable[..., Any]:
+    """A function that draws normal numbers in these shapes, and integers in those places: float32 tensors, or float64
+    arrays for what is written by hand.
+    """
 
-    def inputs(generator: torch.Generator, **sizes: int) -> list[torch.Tensor]:
-        numbers = [[int(name) if name.isdecimal() else sizes[name] for name in shape] for shape in shapes]
-        return [torch.randn(shape, generator=generator) for shape in numbers]
+    def inputs(generator: torch.Generator, **sizes: int) -> list[Any]:
+        def number(name: str) -> int:
+            return int(name) if name.isdecimal() else sizes[name]
+
+        numbers = [[number(name) for name in shape] for shape in shapes]
+        dtype = torch.float64 if as_arrays else torch.float32
+        drawn = [
+            torch.randint(max(number(integers[i]), 1), shape, generator=generator)
+            if i in integers
+            else torch.randn(shape, generator=generator, dtype=dtype)
+            for i, shape in enumerate(numbers)
+        ]
+        return [tensor.numpy() for tensor in drawn] if as_arrays else drawn
 
     return inputs
 
@@ -133,7 +161,7 @@ def _imported(path: str) -> Any:
         thing = getattr(thing, part)
     if is_mere_class(thing):
         raise ConfigError(f"{path} is a class: name an instance of it, made in its module")
-    if not callable(thing):
+    if not (callable(thing) or isinstance(thing, HandwrittenClass | tuple)):
         raise ConfigError(f"{path} is {type(thing).__name__}, not a function")
     return thing
 

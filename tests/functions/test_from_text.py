@@ -13,8 +13,11 @@ from no_files import NO_FILES
 
 from nn_manual.errors import ConfigError
 from nn_manual.functions.from_text import check_named_function
+from nn_manual.functions.request import Request
 
 KERNELS = SCALE + """
+import numpy
+
 
 
 def definition(x, weight):
@@ -49,6 +52,31 @@ class Norm(torch.nn.Module):
 
 
 number = 3
+
+
+def forward(x, weight):
+    return numpy.multiply(x, weight), (x, weight)
+
+
+def backward(grad, cache):
+    x, weight = cache
+    return grad * weight, (grad * x).sum(0)
+
+
+def wrong_backward(grad, cache):
+    x, weight = cache
+    return grad * weight, (grad * x).mean(0)
+
+
+pair = forward, backward
+
+
+def lookup(indices, table):
+    return table[indices]
+
+
+def scaled_lookup(indices, table):
+    return 2 * table[indices]
 """
 
 
@@ -73,10 +101,12 @@ def check(
     shapes: str = "NxD,D",
     sizes: str = "N=4,D=6",
     dtypes: tuple[str, ...] = (),
-    skip: tuple[str, ...] = (),
+    **options: Any,
 ) -> None:
     path = function if ":" in function else f"the_kernels:{function}"
-    check_named_function(path, f"the_kernels:{reference}", shapes, sizes, dtypes, skip)
+    check_named_function(
+        Request(path, f"the_kernels:{reference}", shapes, sizes, dtypes=dtypes, **options)
+    )
 
 
 @pytest.mark.usefixtures("kernels")
@@ -98,6 +128,12 @@ def check(
         ("Scale", {"sizes": "N=4"}, "--sizes: there is no size for D, which --shapes has"),
         ("Scale", {"sizes": "N=4,D=6,E=2"}, "--sizes: E is in none of the shapes"),
         ("Scale", {"sizes": "N=four,D=6"}, "--sizes: 'N=four' is no size"),
+        ("Scale", {"sizes": "N=4,D===6"}, "--sizes: 'D===6' is no size"),
+        ("Scale", {"integers": ("3=N",)}, "--integers: '3=N' doesn't fit: write 2=C or 2=10 for the second of 2 in"),
+        ("Scale", {"integers": ("2=C",)}, "--integers: '2=C' doesn't fit"),
+        ("Scale", {"integers": ("2",)}, "--integers: '2' doesn't fit"),
+        ("Scale", {"kinds": ("negativ",)}, "there is no kind 'negativ': it must be negative, tied"),
+        ("Scale", {"tolerance": 2.0}, "tolerance must be above 0 and below"),
         ("Scale", {"dtypes": ("int8",)}, "the_kernels:Scale: dtype 'int8' can't be judged"),
         ("Scale", {"skip": ("sise",)}, "there is no row 'sise' to skip"),
     ],
@@ -138,3 +174,47 @@ def test_a_reference_or_shapes_that_do_not_fit(reference: str, shapes: str, word
         check(reference=reference, shapes=shapes)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def passes(function: str, reference: str | None, shapes: str = "NxD,D", sizes: str = "N=4,D=6", **options: Any) -> bool:
+    path = None if reference is None else f"the_kernels:{reference}"
+    rows = ("retain_graph", "sizes", "kinds")
+    request = Request(f"the_kernels:{function}", path, shapes, sizes, only=rows, **options)
+    return check_named_function(request).passed
+
+
+@pytest.mark.usefixtures("kernels")
+def test_a_pair() -> None:
+    """It gets NumPy arrays."""
+    assert passes("forward", "definition", backward="the_kernels:backward")
+    assert passes("pair", "definition")
+    assert not passes("forward", "definition", backward="the_kernels:wrong_backward")
+
+
+@pytest.mark.usefixtures("kernels")
+def test_no_reference() -> None:
+    assert passes("pair", None, sizes="N=4,D==3")
+    assert not passes("forward", None, sizes="N=4,D==3", backward="the_kernels:wrong_backward")
+
+
+@pytest.mark.usefixtures("kernels")
+def test_inputs_of_integers() -> None:
+    assert passes("lookup", "lookup", "N,CxD", "N=5,C=4,D=3", integers=("1=C",))
+    assert not passes("scaled_lookup", "lookup", "N,CxD", "N=5,C=4,D=3", integers=("1=C",))
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize(("sizes", "tried"), [("N=4,D==6", ["D=6"]), ("N=4,D=3,D=6", ["D=3", "D=6"])])
+def test_sizes_of_which_no_others_are_tried(sizes: str, tried: list[str]) -> None:
+    request = Request("the_kernels:Scale", "the_kernels:definition", "NxD,D", sizes, only=("sizes",))
+    report = check_named_function(request)
+    assert report.passed, report
+    assert [row.variant for row in report.rows if row.family == "sizes" and row.variant.startswith("D")] == tried
+
+
+@pytest.mark.usefixtures("kernels")
+def test_kinds_and_tolerance() -> None:
+    request = Request("the_kernels:Scale", "the_kernels:definition", "NxD,D", "N=4,D=6", kinds=("tied",), tolerance=0.1)
+    report = check_named_function(request._replace(only=("kinds",)))
+    assert [row.variant for row in report.rows if row.family == "kinds"] == ["tied"]
+    assert {comparison.tolerance for comparison in report.comparisons} == {0.1}

@@ -33,6 +33,12 @@ def test_the_values_are_not_compared_on_one_step() -> None:
     assert {"T=1", "T=5", "T=8"} == {row.variant for row in report.rows if row.variant.startswith("T=")}
 
 
+def test_a_choice_of_one_size_is_the_only_one() -> None:
+    report = check_function(scan, scan, inputs, sizes={"N": 3, "T": (5,)}, kinds=[])
+    assert report.passed, report
+    assert {row.variant for row in report.rows if row.variant.startswith("T=")} == {"T=5"}
+
+
 def test_zero_on_small_sizes_alone_is_not_vacuous() -> None:
     report = check_function(lagged, lagged, inputs, sizes={"N": 3, "T": (2, 15)}, kinds=[])
     assert report.passed, report

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from nn_manual.errors import first_words_of, raise_if_nobodys_fault
+from nn_manual.functions.battery.lengths import Choice, free_dimensions
 from nn_manual.functions.battery.time_and_memory import peak_of_reference
 from nn_manual.functions.battery.trial import Run, Skip, Trial, agree
 from nn_manual.functions.callables import floats, is_array
@@ -39,9 +40,9 @@ def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
     if not callable(trial.inputs):
         yield "", _no_sizes
         return
-    free = _free(trial)
+    free = free_dimensions(trial.sizes)
     for name, given in trial.sizes.items():
-        for size in (SIZES if _leads(trial, name) else SIZES[1:]) if name in free else given:
+        for size in given if isinstance(given, Choice) else SIZES if _leads(trial, name) else SIZES[1:]:
             yield f"{name}={size}", lambda name=name, size=size: _size(trial, {name: size})  # type: ignore[misc] # defaults
         for size in LONG if name in free else ():
             yield f"{name}={size}", lambda name=name, size=size: _long(trial, name, size)  # type: ignore[misc] # defaults
@@ -57,13 +58,9 @@ def few_sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Each dimension 1, and past a block, the others small: for dtypes in which no other sizes are tried."""
     if callable(trial.inputs):
         alone, past_a_block = FEW
-        for name in _free(trial):
+        for name in free_dimensions(trial.sizes):
             yield f"{name}={alone}", lambda name=name: _size(trial, {name: alone})  # type: ignore[misc] # a default
             yield f"{name}={past_a_block}", lambda name=name: _past(_case(trial, {name: past_a_block}))  # type: ignore[misc] # a default
-
-
-def _free(trial: Trial) -> list[str]:
-    return [name for name, given in trial.sizes.items() if len(given) == 1]
 
 
 def _leads(trial: Trial, name: str) -> bool:

@@ -11,6 +11,7 @@ from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.battery.dimensions import few_sizes
 from nn_manual.functions.battery.grad_output import grad_output
 from nn_manual.functions.battery.layouts_and_kinds import kinds, layouts
+from nn_manual.functions.battery.lengths import Choice
 from nn_manual.functions.battery.trial import Dtype, Run, Skip, Trial, Wrong, in_words
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.judged_case import judge
@@ -43,7 +44,9 @@ def _in_one(trial: Trial, name: Dtype | None, called: str) -> Iterator[tuple[str
         return run()
 
     yield called, as_they_are
-    small = {of: (size,) * len(trial.sizes[of]) for of, size in trial.small_sizes.items()}  # a choice of one size
+    small = {
+        of: Choice([size]) if isinstance(trial.sizes[of], Choice) else size for of, size in trial.small_sizes.items()
+    }
     in_dtype = replace(trial, dtypes=(name,), sizes=small)
     for family_name, family in IN_EACH.items():
         try:

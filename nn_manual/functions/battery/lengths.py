@@ -13,8 +13,13 @@ from nn_manual.functions.callables import is_array
 from nn_manual.functions.function_case import FunctionCase, eps_of
 from nn_manual.functions.judged_case import judge
 
-#: The sizes of each dimension: one if the dimension is free, otherwise a choice with the largest last.
-Sizes: TypeAlias = Mapping[str, tuple[int, ...]]
+
+class Choice(tuple[int, ...]):
+    """The only sizes that a dimension may have, the largest last."""
+
+
+#: The sizes of each dimension: the full one of a dimension that may have any, or a choice.
+Sizes: TypeAlias = Mapping[str, int | Choice]
 
 #: In rows that run on small sizes, the dimensions have at most these, in turn. They differ from each other, so that one
 #: axis can't be taken for another.
@@ -38,26 +43,36 @@ BLOCKS, MOST_RAGGED = (128, 32, 16), 4
 def small_sizes(sizes: Sizes) -> dict[str, int]:
     """Small sizes; of a choice, the smallest above 1: with one step or none, much would be zero or empty."""
     return {
-        name: next((size for size in choice if size > 1), choice[-1])
-        if len(choice) > 1
-        else min(choice[0], SMALL[i % len(SMALL)])
-        for i, (name, choice) in enumerate(sizes.items())
+        name: next((each for each in size if each > 1), size[-1])
+        if isinstance(size, Choice)
+        else min(size, SMALL[i % len(SMALL)])
+        for i, (name, size) in enumerate(sizes.items())
     }
+
+
+def full_sizes(sizes: Sizes) -> dict[str, int]:
+    """The full size of each dimension."""
+    return {name: size[-1] if isinstance(size, Choice) else size for name, size in sizes.items()}
+
+
+def free_dimensions(sizes: Sizes) -> list[str]:
+    """The dimensions that may have any size."""
+    return [name for name, size in sizes.items() if not isinstance(size, Choice)]
 
 
 def ragged_sizes(sizes: Sizes, step: int) -> dict[str, int]:
     """For the free dimensions, sizes a little past a block: by odd multiples of `step`."""
-    free = _free(sizes)[-MOST_RAGGED:]
+    free = free_dimensions(sizes)[-MOST_RAGGED:]
     found = [{name: block + step * (1 + 2 * i) for i, name in enumerate(free)} for block in BLOCKS]
     return next((ragged for ragged in found if math.prod(ragged.values()) <= LARGE), found[-1])
 
 
 def large_sizes(sizes: Sizes) -> dict[str, int]:
     """The full sizes, or smaller ones with the same remainders if the full ones are too large."""
-    full = {name: choice[-1] for name, choice in sizes.items()}
+    full = full_sizes(sizes)
     if math.prod(full.values()) <= MOST:
         return full
-    free = _free(sizes)
+    free = free_dimensions(sizes)
     return {name: _folded(size) if name in free else size for name, size in full.items()}
 
 
@@ -75,10 +90,6 @@ def cut_if_large(case: FunctionCase) -> FunctionCase:
         return case
     lengths = [length for length in _lengths(case) if length > _folded(length)]
     return _shortened(case, {length: _folded(length) + i * BLOCK for i, length in enumerate(lengths)})
-
-
-def _free(sizes: Sizes) -> list[str]:
-    return [name for name, choice in sizes.items() if len(choice) == 1]
 
 
 def is_steady(case: FunctionCase) -> bool:

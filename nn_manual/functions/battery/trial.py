@@ -14,8 +14,10 @@ from nn_manual.check.judge.report import GradientReport
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, arguments_of, as_tensor
 from nn_manual.functions.battery.lengths import (
+    Sizes,
     cut,
     cut_if_large,
+    full_sizes,
     is_steady,
     large_sizes,
     ragged_sizes,
@@ -57,7 +59,7 @@ class Trial:
     reference: Function | None
     inputs: Inputs
     dtypes: tuple[Dtype | None, ...]
-    sizes: Mapping[str, tuple[int, ...]]
+    sizes: Sizes
     kinds: tuple[str, ...] | None
     tolerance: float | None
     seed: int
@@ -78,7 +80,7 @@ class Trial:
     @property
     def full_sizes(self) -> dict[str, int]:
         """The largest size of each dimension."""
-        return {name: sizes[-1] for name, sizes in self.sizes.items()}
+        return full_sizes(self.sizes)
 
     @cached_property
     def small_sizes(self) -> dict[str, int]:

@@ -1,0 +1,23 @@
+"""What a command line asks of check_function, as text; nothing here needs torch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Request(NamedTuple):
+    """The options of `nn-manual check-function`. `backward` makes a pair with the function, `reference` may be absent,
+    and `integers` has entries such as "2=C": the second input has integers from 0 on, below C.
+    """
+
+    function: str
+    reference: str | None
+    shapes: str
+    sizes: str
+    backward: str | None = None
+    dtypes: tuple[str, ...] = ()
+    integers: tuple[str, ...] = ()
+    kinds: tuple[str, ...] | None = None
+    tolerance: float | None = None
+    skip: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
