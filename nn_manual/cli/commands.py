@@ -109,22 +109,9 @@ def check_function(options: argparse.Namespace) -> int:
     else:
         from nn_manual.cli.own_process import check_in_own_process as check_named
 
-    from nn_manual.functions.request import Request
+    from nn_manual.functions.request import request_of
 
-    request = Request(
-        options.function,
-        options.reference,
-        options.shapes,
-        options.sizes,
-        options.backward,
-        tuple(options.dtype),
-        tuple(options.integers),
-        None if options.kinds is None else tuple(filter(None, options.kinds.split(","))),
-        options.tolerance,
-        tuple(options.skip),
-        tuple(options.only),
-    )
-    return _report(check_named(request))
+    return _report(check_named(request_of(options)))
 
 
 def _report(report: object) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -156,3 +156,16 @@ def longest_sum(arrays: Sequence[Any]) -> int:
     """The longest dimension of the arrays, where all but the last count as one: few sums are longer."""
     shapes = (array.shape for array in arrays if array.ndim)
     return max((max(*shape, size_of(shape[:-1])) for shape in shapes), default=1)
+
+
+def with_leaves(case: FunctionCase, change: Callable[[torch.Tensor], torch.Tensor]) -> FunctionCase:
+    """The case with other values of its floating inputs."""
+
+    def changed(leaf: Any) -> Any:
+        if not floats(leaf):
+            return leaf
+        tensor = change(as_tensor(leaf).detach())
+        return tensor if isinstance(leaf, torch.Tensor) else tensor.numpy()
+
+    leaves = tuple(changed(leaf) for leaf in case.arguments.leaves)
+    return replace(case, arguments=replace(case.arguments, leaves=leaves), drawn=True)

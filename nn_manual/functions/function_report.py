@@ -90,6 +90,16 @@ class FunctionReport(GradientReport):
         """Why the full size couldn't be tried."""
         return [row.note for row in self.skipped if row.family == FULL_SIZE and row.note != AS_ASKED]
 
+    def in_words(self) -> str:
+        """The first difference, in one line."""
+        first = self.failures[0]
+        index = f"[{', '.join(map(str, first.index))}]" if first.index else ""
+        short, exact = ([f"{value:{form}}" for value in (first.ours, first.reference)] for form in (".6g", ".17g"))
+        ours, reference = exact if short[0] == short[1] else short
+        both = f"{ours}, the reference has {reference}"
+        values, diagnosis = f"{first.name}{index} is {both}", self.diagnosis.removesuffix(f"; worst {both}")
+        return f"{values}; {diagnosis}" if diagnosis not in ("", both) else values
+
     def _headline(self) -> str:
         if self.problem is None and self.failures and not math.isfinite(self.failures[0].scale):
             first = self.failures[0]

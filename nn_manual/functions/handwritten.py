@@ -1,5 +1,4 @@
-"""A forward and a backward that were written by hand, on arrays: a pair of functions, or a class, as courses and
-packages have them.
+"""A forward and a backward that were written by hand, on arrays: a pair of functions, or a class.
 
 What a user gives becomes one `Handwritten`, whose backward gets what forward saved first. Everything after that knows
 this form alone.

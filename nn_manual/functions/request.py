@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import NamedTuple
 
 
@@ -21,3 +22,20 @@ class Request(NamedTuple):
     tolerance: float | None = None
     skip: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+
+
+def request_of(options: argparse.Namespace) -> Request:
+    """The request in the options of a command line."""
+    return Request(
+        options.function,
+        options.reference,
+        options.shapes,
+        options.sizes,
+        options.backward,
+        tuple(options.dtype),
+        tuple(options.integers),
+        None if options.kinds is None else tuple(filter(None, options.kinds.split(","))),
+        options.tolerance,
+        tuple(options.skip),
+        tuple(options.only),
+    )

@@ -12,7 +12,7 @@ from nn_manual.functions.battery.dimensions import few_sizes
 from nn_manual.functions.battery.grad_output import grad_output
 from nn_manual.functions.battery.layouts_and_kinds import kinds, layouts
 from nn_manual.functions.battery.lengths import Choice
-from nn_manual.functions.battery.trial import Dtype, Run, Skip, Trial, Wrong, in_words
+from nn_manual.functions.battery.trial import Dtype, Run, Skip, Trial, Wrong
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.judged_case import judge
 
@@ -79,4 +79,4 @@ def _agree_in_full(trial: Trial, name: Dtype | None) -> None:
 def _agree(case: FunctionCase) -> None:
     report = judge(case)
     if not report.agrees:
-        raise Wrong(in_words(report))
+        raise Wrong(report.in_words())

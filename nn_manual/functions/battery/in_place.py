@@ -13,9 +13,9 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, Number, as_tensor
 from nn_manual.functions.battery.runs import on_other_values
-from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, with_leaves
+from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
 from nn_manual.functions.callables import applied, dtype_name, floats, gradients_of, is_array, label_of_function
-from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.function_case import FunctionCase, with_leaves
 from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.outputs import named_outputs
 

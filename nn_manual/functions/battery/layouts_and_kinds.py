@@ -15,9 +15,9 @@ from nn_manual.check.input_kinds import KINDS, draw, spread
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.grad_output import expanded, layouts_of
 from nn_manual.functions.battery.shared_input import of_one_shape, one_in_both_places
-from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes, with_leaves
+from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
 from nn_manual.functions.callables import dtype_name, floats, is_array
-from nn_manual.functions.function_case import FunctionCase, eps_of
+from nn_manual.functions.function_case import FunctionCase, eps_of, with_leaves
 
 #: The kinds of values that a function is tried on: those of the layers; the halves from -30 to 30, where thresholds
 #: lie; numbers whose exponential overflows; and numbers whose mean is large beside their deviation.

@@ -14,10 +14,10 @@ import torch
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
 from nn_manual.errors import raise_if_nobodys_fault
-from nn_manual.functions.battery.trial import Run, Trial, Wrong, agree, on_all_sizes, with_leaves
+from nn_manual.functions.battery.trial import Run, Trial, Wrong, agree, on_all_sizes
 from nn_manual.functions.callables import Forward, Function, by_autograd, floats, is_array
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
-from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.function_case import FunctionCase, with_leaves
 from nn_manual.functions.handwritten import Handwritten, run_function
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.outputs import BUFFER

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.judge.report import GradientReport
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, arguments_of, as_tensor
 from nn_manual.functions.battery.lengths import (
@@ -213,19 +212,6 @@ def in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
     return replace(arguments, leaves=leaves)
 
 
-def with_leaves(case: FunctionCase, change: Callable[[torch.Tensor], torch.Tensor]) -> FunctionCase:
-    """The case with other values of its floating inputs."""
-
-    def changed(leaf: Any) -> Any:
-        if not floats(leaf):
-            return leaf
-        tensor = change(as_tensor(leaf).detach())
-        return tensor if isinstance(leaf, torch.Tensor) else tensor.numpy()
-
-    leaves = tuple(changed(leaf) for leaf in case.arguments.leaves)
-    return replace(case, arguments=replace(case.arguments, leaves=leaves), drawn=True)
-
-
 def agree(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> None:
     """Raise Wrong if the function differs from its reference in this case. In 16 bits a row can make a gradient that is
     all rounding: this is excused as on drawn inputs.
@@ -234,7 +220,7 @@ def agree(case: FunctionCase, before_backward: Callable[[], object] | None = Non
         case = replace(case, drawn=True)
     report = judge(case, before_backward)
     if not report.agrees:
-        raise Wrong(in_words(report))
+        raise Wrong(report.in_words())
     for habit, sentence in report.habits.items():
         if habit not in case.habits:
             raise Wrong(sentence)
@@ -252,14 +238,3 @@ def on_all_sizes(trial: Trial, run: Callable[[FunctionCase], object]) -> None:
             named = zip(larger.arguments.names, larger.arguments.leaves, strict=True)
             sizes = ", ".join(f"{name} {'x'.join(map(str, leaf.shape))}" for name, leaf in named if floats(leaf))
             raise Wrong(f"right on small inputs, but not on {sizes}: {problem}") from problem
-
-
-def in_words(report: GradientReport) -> str:
-    """The first difference, in one line."""
-    first = report.failures[0]
-    index = f"[{', '.join(map(str, first.index))}]" if first.index else ""
-    short, exact = ([f"{value:{form}}" for value in (first.ours, first.reference)] for form in (".6g", ".17g"))
-    ours, reference = exact if short[0] == short[1] else short
-    both = f"{ours}, the reference has {reference}"
-    values, diagnosis = f"{first.name}{index} is {both}", report.diagnosis.removesuffix(f"; worst {both}")
-    return f"{values}; {diagnosis}" if diagnosis not in ("", both) else values
