@@ -23,6 +23,7 @@ from nn_manual.functions.function_report import OF_ITSELF, FunctionReport
 from nn_manual.functions.handwritten_class import Given, HandwrittenClass, in_one_form
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.order_of_backward import compare_values
+from nn_manual.functions.own_dtype import in_own_dtype
 from nn_manual.functions.settings import compiled_for_every_run, kept_generators, set_around
 from nn_manual.messages import LONGEST_VALUE, one_line
 
@@ -121,12 +122,13 @@ def put_through(
     with kept_generators(), compiled_for_every_run():
         with naming_what_runs("the comparison of the values", trial, told):
             assert trial.case.floating  # raises what is wrong with the inputs
-            trial, found, note = compare_values(trial)
+            trial, dtype = in_own_dtype(trial)
+            trial, found, order = compare_values(trial)
         if isinstance(found, CannotCompare):
             values, met = FunctionReport((), problem=one_line(str(found))), set(met_in(found))
         else:
             values = found
-        said = tuple(filter(None, (note, *_left_out(trial))))
+        said = tuple(filter(None, (order, dtype, *_left_out(trial))))
         values = replace(values, sources=said, vacuous=tuple(_vacuous_in_all(trial, values)))
         settled = frozenset(failure.name.partition(",")[0] for failure in values.failures)
         trial = replace(trial, settled=settled, habits=values.habits)

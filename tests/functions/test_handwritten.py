@@ -111,3 +111,19 @@ def test_without_an_upstream_gradient_the_output_must_be_a_scalar() -> None:
     report = check_function((forward, lambda saved: grads(saved, 1)), reference, inputs(), only=["retain_graph"])
     assert report.problem is not None
     assert "backward takes no gradient of the output, and the output is no scalar" in report.problem
+
+
+def test_numpy_code_that_makes_float64_of_everything_is_judged_in_float64() -> None:
+    given = [array.astype("float32") for array in inputs()]
+
+    def wide(x: Any, W: Any, b: Any) -> Any:
+        return x.astype("float64") @ W + b, (x.astype("float64"), W.astype("float64"))
+
+    report = check_function((wide, grads), reference, given)
+    assert report.passed, report
+    assert "NumPy makes float64 of its float32 inputs, so it is judged in float64" in " ".join(str(report).split())
+    assert {comparison.tolerance for comparison in report.comparisons} == {1e-12}
+    asked = check_function((wide, grads), reference, given, dtypes=["float32"], only=["retain_graph"])
+    assert asked.problem == "wide and grads: output is float64, the reference's float32"
+    narrow = check_function((forward, grads), reference, given, only=["retain_graph"])
+    assert {comparison.tolerance for comparison in narrow.comparisons} == {1e-5}
