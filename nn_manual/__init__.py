@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name publ
     from nn_manual.errors import NotFiniteError as NotFiniteError
     from nn_manual.estimators.classifier import ManualClassifier as ManualClassifier
     from nn_manual.estimators.regressor import ManualRegressor as ManualRegressor
+    from nn_manual.functions.as_layer import as_layer as as_layer
     from nn_manual.functions.autograd import as_autograd_function as as_autograd_function
     from nn_manual.functions.check_function import check_function as check_function
     from nn_manual.functions.handwritten_class import HandwrittenClass as HandwrittenClass
@@ -57,6 +58,7 @@ _COMPONENT_ROOMS = ("nn_manual.layers", "nn_manual.losses", "nn_manual.optim")
 #: Where each of the other public names lives. Modules load when a name is first used: the command line answers --help
 #: without numpy, and nothing loads torch before a check.
 _HOMES = {
+    "as_layer": "functions.as_layer",
     "as_autograd_function": "functions.autograd",
     "check_function": "functions.check_function",
     "HandwrittenClass": "functions.handwritten_class",

@@ -16,14 +16,11 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, as_tensor
 from nn_manual.functions.callables import Forward, Function, as_copy, by_autograd, floats, label_of_function
 from nn_manual.functions.exceptions import going_on
 from nn_manual.functions.outputs import named_outputs
-
-#: What stands before an input's name in the name of its gradient.
-PREFIXES = ("grad_", "d_", "d", "")
+from nn_manual.functions.signatures import gradient_called, names_of, parameters_of
 
 
 @dataclass(frozen=True)
@@ -89,12 +86,10 @@ class Handwritten:
         return [as_tensor(each) if isinstance(each, np.ndarray | np.generic | float) else each for each in several]
 
     def _by_name(self, grads: Mapping[Any, Any], names: Sequence[str], i: int) -> Any:
-        called = [names[i], *self.names[i : i + 1]]
-        for name in (f"{prefix}{name}" for name in called for prefix in PREFIXES):
-            if name in grads:
-                return grads[name]
-        found = ", ".join(map(repr, grads))
-        raise CannotCompare(f"{self.label}: backward returned no gradient for {called[-1]}, only {found or 'nothing'}")
+        try:
+            return gradient_called(grads, [names[i], *self.names[i : i + 1]])
+        except LookupError as problem:
+            raise CannotCompare(f"{self.label}: {problem}") from None
 
 
 #: What a report names and runs: a function that autograd differentiates, or one of these.
@@ -125,20 +120,6 @@ def handwritten_pair(forward: Function, backward: Function) -> Handwritten:
     if len(parameters_of(backward)) == 1 and names_of(backward):
         return Handwritten(forward, of_loss, label, names_of(forward))
     return Handwritten(forward, backward, label, names_of(forward), saved_last)
-
-
-def names_of(function: Function) -> tuple[str, ...]:
-    """The names of a function's arguments; none for a built-in function without a signature."""
-    return tuple(p.name for p in parameters_of(function) if p.kind <= p.POSITIONAL_OR_KEYWORD)
-
-
-def parameters_of(function: Function) -> list[inspect.Parameter]:
-    """The arguments in a function's signature; none for a built-in function without one."""
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except Exception as error:  # anyone's attributes may raise anything
-        raise_if_nobodys_fault(error)
-        return []
 
 
 def times(grads: Any, factor: Any) -> Any:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 from nn_manual.functions.callables import Function, floats, label_of_function
-from nn_manual.functions.handwritten import Checked, Handwritten, handwritten_pair, names_of, parameters_of, times
+from nn_manual.functions.handwritten import Checked, Handwritten, handwritten_pair, times
+from nn_manual.functions.signatures import names_of, parameters_of
 from nn_manual.messages import nearest
 
 

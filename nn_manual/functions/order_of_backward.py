@@ -8,11 +8,9 @@ from typing import NamedTuple
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.battery.trial import Trial
 from nn_manual.functions.function_report import FunctionReport
-from nn_manual.functions.handwritten import Handwritten, names_of
+from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.judged_case import judge
-
-#: What courses call that which forward saved.
-SAVED = ("cache", "saved", "ctx", "context", "residuals")
+from nn_manual.functions.signatures import calls_saved_last
 
 
 class ComparedValues(NamedTuple):
@@ -43,8 +41,8 @@ def compare_values(trial: Trial) -> ComparedValues:
     if compared.agrees or not isinstance(function, Handwritten) or function.other_backward is None:
         return compared
     other = _compared(replace(trial, function=replace(function, backward=function.other_backward, other_backward=None)))
-    names_it = names_of(function.backward)[-1:] in [(name,) for name in SAVED]
-    if not (other.agrees or (compared.raised if compared.raised != other.raised else names_it)):
+    called_so = calls_saved_last(function.backward)
+    if not (other.agrees or (compared.raised if compared.raised != other.raised else called_so)):
         return compared
     return other._replace(
         note=f"{trial.label}: backward takes what forward saved last, after the gradients of the outputs"

@@ -52,6 +52,11 @@ def test_the_class_passes() -> None:
     assert len(run(BLOCKS[4])["report"].comparisons) == 7
 
 
+def test_the_layer_of_a_pair_is_summed_up(capsys: pytest.CaptureFixture[str]) -> None:
+    run(BLOCKS[5])
+    assert "2,410" in capsys.readouterr().out  # 64 * 32 + 32 + 32 * 10 + 10 parameters
+
+
 def test_a_torch_optimizer_moves_our_parameters() -> None:
-    names = run(BLOCKS[5].replace("optimizer.step()", "before = ours.param_arena.copy(); optimizer.step()"))
+    names = run(BLOCKS[6].replace("optimizer.step()", "before = ours.param_arena.copy(); optimizer.step()"))
     assert not np.array_equal(names["ours"].param_arena, names["before"])

@@ -1,0 +1,42 @@
+"""What handwritten functions call their arguments and gradients; nothing here needs torch."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nn_manual.errors import raise_if_nobodys_fault
+
+#: What courses call that which forward saved.
+SAVED = ("cache", "saved", "ctx", "context", "residuals")
+#: What stands before an input's name in the name of its gradient.
+PREFIXES = ("grad_", "d_", "d", "")
+
+
+def names_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a function's arguments; none for a built-in function without a signature."""
+    return tuple(p.name for p in parameters_of(function) if p.kind <= p.POSITIONAL_OR_KEYWORD)
+
+
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The arguments in a function's signature; none for a built-in function without one."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except Exception as error:  # anyone's attributes may raise anything
+        raise_if_nobodys_fault(error)
+        return []
+
+
+def calls_saved_last(backward: Callable[..., Any]) -> bool:
+    """Whether the name of backward's last argument says that it is what forward saved."""
+    return names_of(backward)[-1:] in [(name,) for name in SAVED]
+
+
+def gradient_called(grads: Mapping[Any, Any], names: Sequence[str]) -> Any:
+    """The gradient of the input with one of these names, in a dict by name. Raises LookupError."""
+    for name in (f"{prefix}{name}" for name in names for prefix in PREFIXES):
+        if name in grads:
+            return grads[name]
+    found = ", ".join(map(repr, grads))
+    raise LookupError(f"backward returned no gradient for {names[-1]}, only {found or 'nothing'}")
