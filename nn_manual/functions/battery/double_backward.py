@@ -22,12 +22,15 @@ from nn_manual.functions.outputs import check_structure, named_outputs
 SAYS_ONCE = "torch::autograd::Error"
 #: In torch's message about every function that torch.compile has compiled: it is differentiable once, too.
 COMPILED_ONCE = "torch.compile with aot_autograd does not currently support double backward"
+#: What is said of gradients of which none is connected.
+NOT_CONNECTED = "no gradient of its backward is connected to anything"
 ADVICE = "a function that is not differentiable twice says so by @once_differentiable above backward"
 
 
 def twice(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """The gradient of the gradients, with respect to the inputs and to grad_output. The function may also say that it
-    has none, by once_differentiable.
+    """The gradient of the gradients, with respect to the inputs and to grad_output. A function that has none says so,
+    by once_differentiable or by an error, or returns gradients of which none is connected to anything: torch then
+    raises an error for whoever differentiates them. It is wrong where some are connected and others are cut off.
     """
     yield "", lambda: _twice(trial)
 
@@ -56,6 +59,8 @@ def _twice(trial: Trial) -> str | None:
             raise Skip(f"torch.utils.checkpoint({REENTRANT}) has no gradients of gradients") from problem
         if COMPILED_ONCE in str(problem):
             return "differentiable once, and says so"
+        if isinstance(problem.__cause__, RuntimeError) or NOT_CONNECTED in str(problem):
+            return f"differentiable once: {str(problem).partition(': ')[2]}"
         raise Wrong(f"{str(problem).partition(': ')[2]}; {ADVICE}") from problem
     except Wrong as wrong:
         raise Wrong(f"second derivatives: {wrong}; {ADVICE}") from wrong
@@ -105,8 +110,10 @@ class _Gradient:
         outputs = named_outputs(self.case.arguments.call(self.function, copies)).tensors
         carrying = [outputs[name] for name in self.outputs]
         grads = torch.autograd.grad(carrying, floating, grad_outputs, create_graph=True, allow_unused=True)
-        found = [
-            torch.zeros_like(leaf) + 0 * leaf.sum() if grad is None else grad
-            for leaf, grad in zip(floating, grads, strict=True)
-        ]
+        if not any(grad is not None and grad.requires_grad for grad in grads):
+            raise CannotCompare(f"{self.case.label}: {NOT_CONNECTED}")
+        found = []
+        for leaf, grad in zip(floating, grads, strict=True):
+            cut_off = grad is None or not grad.requires_grad
+            found.append((torch.zeros_like(leaf) if grad is None else grad) + (0 * leaf.sum() if cut_off else 0))
         return tuple(grad.to_dense() for grad in found)
