@@ -25,7 +25,10 @@ class Cube(Function):
 
 
 class SaysOnce(Cube):
-    backward = staticmethod(once_differentiable(Cube.backward))
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad: Any) -> Any:
+        return Cube.backward(context, grad)
 
 
 class InNumPy(Cube):
