@@ -128,7 +128,7 @@ def put_through(
             values, met = FunctionReport((), problem=one_line(str(found))), set(met_in(found))
         else:
             values = found
-        said = tuple(filter(None, (order, dtype, *_left_out(trial))))
+        said = tuple(filter(None, (order, dtype, *values.kinks.values(), *_left_out(trial))))
         values = replace(values, sources=said, vacuous=tuple(_vacuous_in_all(trial, values)))
         settled = frozenset(failure.name.partition(",")[0] for failure in values.failures)
         trial = replace(trial, settled=settled, habits=values.habits)

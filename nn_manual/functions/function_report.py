@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nn_manual import notebook
+from nn_manual.check.compare.comparison import Comparison
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.tensor_table import WRONG
 from nn_manual.messages import WIDTH, counted, one_line
@@ -63,10 +64,17 @@ class _Line(NamedTuple):
 class FunctionReport(GradientReport):
     """A GradientReport about a function's values on its inputs, and the `rows` of the battery. `habits` has a sentence
     for each thing that it wrote into, and must not write into: by "inputs", "saved", "grad_output" or "returned".
+    `kinks` has one for each gradient that is another than the reference's, and as right as that, at a kink.
     """
 
     rows: tuple[BatteryRow, ...] = ()
     habits: Mapping[str, str] = field(default_factory=dict)
+    kinks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> tuple[Comparison, ...]:
+        """The comparisons beyond the tolerance for which neither rounding nor a kink is an excuse."""
+        return tuple(comparison for comparison in super().failures if comparison.name not in self.kinks)
 
     @property
     def wrong(self) -> tuple[BatteryRow, ...]:
@@ -119,6 +127,9 @@ class FunctionReport(GradientReport):
         for line in self._lines():
             lines += _indented(f"{line.family:{width}}  " if line.family else "", line.words)
         return "\n".join(lines)
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [(*row[:-1], "kink") if row[0] in self.kinks else row for row in super()._rows()]
 
     def _parts(self) -> list[str]:
         parts = super()._parts()

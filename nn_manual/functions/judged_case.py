@@ -11,6 +11,7 @@ from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.functions.excused import beyond_by_rounding
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.function_report import FunctionReport
+from nn_manual.functions.kinks import at_kinks
 from nn_manual.functions.pairs import pairs, values_of_reference
 from nn_manual.functions.swapped import describe_mixed_up
 
@@ -28,6 +29,9 @@ def judge(case: FunctionCase, before_backward: Callable[[], object] | None = Non
     by_name = {pair.quantity.name: pair for pair in compared}
     failed = [by_name[failure.name] for failure in report.failures]
     report = replace(report, rounding=beyond_by_rounding(case, failed))
+    if report.agrees:
+        return report
+    report = replace(report, kinks=at_kinks(case, compared, [by_name[failure.name] for failure in report.failures]))
     if report.agrees:
         return report
     first = by_name[report.failures[0].name]

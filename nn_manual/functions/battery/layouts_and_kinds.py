@@ -137,7 +137,7 @@ def kinds(trial: Trial) -> Iterator[tuple[str, Run]]:
         yield kind, lambda kind=kind: _kind(trial, kind)  # type: ignore[misc] # a default
 
 
-def _kind(trial: Trial, kind: str) -> None:
+def _kind(trial: Trial, kind: str) -> str | None:
     generator = np.random.default_rng(trial.seed)
 
     def drawn(tensor: torch.Tensor) -> torch.Tensor:
@@ -146,9 +146,10 @@ def _kind(trial: Trial, kind: str) -> None:
         return (OF_NORMAL[kind](values, eps_of(tensor.dtype)) if normal else values).to(tensor)
 
     try:
-        for case in _spread(trial.case, generator) if kind == "spread" else [with_leaves(trial.case, drawn)]:
-            # `shifted` looks for terms that are larger in the function. In 16 bits most kernels have them.
-            agree(replace(case, own_terms=kind != "shifted" or case.is_low))
+        cases = _spread(trial.case, generator) if kind == "spread" else [with_leaves(trial.case, drawn)]
+        # `shifted` looks for terms that are larger in the function. In 16 bits most kernels have them.
+        notes = [agree(replace(case, own_terms=kind != "shifted" or case.is_low)) for case in cases]
+        return next(filter(None, notes), None)
     except CannotCompare as problem:
         if trial.kinds is None:  # nobody said that it takes such values
             advice = f"it may not be for such values; kinds=[{kind!r}] demands that it is"

@@ -212,9 +212,9 @@ def in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
     return replace(arguments, leaves=leaves)
 
 
-def agree(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> None:
-    """Raise Wrong if the function differs from its reference in this case. In 16 bits a row can make a gradient that is
-    all rounding: this is excused as on drawn inputs.
+def agree(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> str | None:
+    """Raise Wrong if the function differs from its reference in this case; returns a note if it does so at a kink. In
+    16 bits a row can make a gradient that is all rounding: this is excused as on drawn inputs.
     """
     if case.is_low:
         case = replace(case, drawn=True)
@@ -224,6 +224,7 @@ def agree(case: FunctionCase, before_backward: Callable[[], object] | None = Non
     for habit, sentence in report.habits.items():
         if habit not in case.habits:
             raise Wrong(sentence)
+    return next(iter(report.kinks.values()), None)
 
 
 def on_all_sizes(trial: Trial, run: Callable[[FunctionCase], object]) -> None:

@@ -165,14 +165,24 @@ def test_a_threshold_of_what_another_input_scales() -> None:
             return (quotient >= -8) & (quotient <= 7)
 
     class Open(Clipped):
+        """The slopes at the ends are those outside, which is as right."""
+
         @staticmethod
         def inside(quotient: Any) -> Any:
             return (quotient > -8) & (quotient < 7)
 
+    class Doubled(Clipped):
+        """The slope at one end is none of those on its sides, and lies between none."""
+
+        @staticmethod
+        def inside(quotient: Any) -> Any:
+            return Clipped.inside(quotient) * (1.0 + (quotient == 7))
+
     given = [torch.randn(8, 9, generator=torch.Generator().manual_seed(0)), torch.tensor(0.25)]
     report = check_function(Clipped, clipped, given)
     assert report.passed, report
-    assert [row.name for row in check_function(Open, clipped, given).wrong] == ["kinds spread"]
+    assert check_function(Open, clipped, given).passed
+    assert [row.name for row in check_function(Doubled, clipped, given).wrong] == ["kinds spread"]
 
 
 @pytest.mark.parametrize("bound", [6, -29.5, 13.5])
@@ -189,7 +199,7 @@ def test_seven_numbers_have_every_value_too(bound: float) -> None:
         @once_differentiable
         def backward(context: Any, grad_output: Any) -> Any:
             (x,) = context.saved_tensors
-            return grad_output * (x >= bound)
+            return grad_output * (1.0 * (x >= bound) + (x == bound))
 
     def definition(x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.threshold(x, bound, bound)

@@ -1,0 +1,149 @@
+"""At a kink every element of the generalized gradient is right, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nn_manual import check_function
+
+GENERATOR = np.random.default_rng(0)
+X, W = GENERATOR.standard_normal((4, 3)), GENERATOR.standard_normal((3, 5))
+
+
+def relu(x: Any) -> Any:
+    return np.maximum(x, 0), x
+
+
+def slope_at_zero(slope: float) -> Callable[[Any, Any], Any]:
+    def backward(grad: Any, cache: Any) -> Any:
+        return grad * (cache > 0) + slope * grad * (cache == 0)
+
+    return backward
+
+
+def maximum(x: Any) -> Any:
+    return x.max(-1), x
+
+
+def to_each(part: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """The gradient goes to the largest entries, divided by `part` of how many these are."""
+
+    def backward(grad: Any, cache: Any) -> Any:
+        largest = cache == cache.max(-1, keepdims=True)
+        return grad[..., None] * largest / part(largest.sum(-1, keepdims=True))
+
+    return backward
+
+
+def hidden(x: Any, w: Any) -> Any:
+    return np.maximum(x @ w, 0), (x, w)
+
+
+def hidden_back(*, same: bool) -> Callable[[Any, Any], Any]:
+    """The slope of the kink is 1 for x, and for w the same, or 0."""
+
+    def backward(grad: Any, cache: Any) -> Any:
+        x, w = cache
+        of_x, of_w = grad * (x @ w >= 0), grad * ((x @ w >= 0) if same else (x @ w > 0))
+        return of_x @ w.T, x.T @ of_w
+
+    return backward
+
+
+def wrong_kinds(forward: Any, backward: Any, reference: Any, inputs: list[Any], **options: Any) -> list[str]:
+    """The kinds of values on which it is wrong."""
+    report = check_function((forward, backward), reference, inputs, only=["kinds"], **options)
+    assert report.agrees, report
+    return [row.variant for row in report.wrong]
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, 1.0])
+def test_each_slope_between_both_is_right(slope: float) -> None:
+    assert wrong_kinds(relu, slope_at_zero(slope), torch.relu, [X]) == []
+
+
+@pytest.mark.parametrize("slope", [-0.1, 1.1, 2.0])
+def test_no_other_slope_is_right(slope: float) -> None:
+    assert wrong_kinds(relu, slope_at_zero(slope), torch.relu, [X]) == ["tied", "zero", "spread"]
+
+
+def test_entries_that_tie_share_the_gradient() -> None:
+    """Each has a part of it, and the parts sum to one."""
+
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        return x.max(-1).values
+
+    assert wrong_kinds(maximum, to_each(lambda count: count), reference, [X]) == []
+    assert wrong_kinds(maximum, to_each(np.ones_like), reference, [X]) == ["tied", "zero"]
+
+
+def test_a_kink_inside_of_the_function_has_one_slope_for_all_inputs() -> None:
+    def reference(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x @ w)
+
+    assert wrong_kinds(hidden, hidden_back(same=True), reference, [X, W]) == []
+    assert "tied" in wrong_kinds(hidden, hidden_back(same=False), reference, [X, W])
+
+
+def test_the_report_names_the_place_and_both_slopes() -> None:
+    x = np.array([[1.0, -2.0], [0.0, 3.0]])
+    report = check_function((relu, slope_at_zero(0.5)), torch.relu, [x], only=["retain_graph"])
+    assert report.passed, report
+    text = " ".join(str(report).split())
+    assert "at a kink of the reference with slopes" in text
+    assert "1.0e-12" in text
+    assert " kink " in text
+    (sentence, _) = report.kinks.values()
+    assert sentence.startswith("grad_x, random upstream[1, 0] is ")
+
+
+def test_float32_and_16_bits() -> None:
+    for dtype in ("float32", "bfloat16"):
+        report = check_function(HalfAtZero, torch.relu, [torch.from_numpy(X)], dtypes=[dtype], only=["kinds"])
+        assert [row.variant for row in report.wrong] == []
+        report = check_function(DoubledAtZero, torch.relu, [torch.from_numpy(X)], dtypes=[dtype], only=["kinds"])
+        assert [row.variant for row in report.wrong] == ["tied", "zero", "spread"]
+
+
+class HalfAtZero(torch.autograd.Function):
+    slope = 0.5
+
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        context.save_for_backward(x)
+        return x.clamp(min=0)
+
+    @staticmethod
+    def backward(context: Any, grad: Any) -> Any:
+        (x,) = context.saved_tensors
+        return grad * (x > 0) + 0.5 * grad * (x == 0)
+
+
+class DoubledAtZero(HalfAtZero):
+    @staticmethod
+    def backward(context: Any, grad: Any) -> Any:
+        (x,) = context.saved_tensors
+        return grad * (x > 0) + 2 * grad * (x == 0)
+
+
+def test_where_the_slope_has_no_bound_nothing_is_excused() -> None:
+    """The gradient of a norm at 0 is torch's 0: any other one is wrong, though those close by point everywhere. Of
+    x * |x| ** -0.5 they are as large as one likes.
+    """
+
+    def root(x: Any) -> Any:
+        return np.sign(x) * np.sqrt(np.abs(x) + 0.0), x
+
+    def back(grad: Any, cache: Any) -> Any:
+        return np.where(cache == 0, 3.0, 0.5 / np.sqrt(np.maximum(np.abs(cache), 1e-300))) * grad
+
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        safe = torch.where(x == 0, 1, x)
+        return torch.where(x == 0, 0 * x, safe.sign() * safe.abs().sqrt())
+
+    assert wrong_kinds(root, back, reference, [X]) == ["tied", "zero", "spread"]
