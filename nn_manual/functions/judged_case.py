@@ -11,6 +11,7 @@ from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.functions.excused import beyond_by_rounding
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.function_report import FunctionReport
+from nn_manual.functions.hints import describe_cause
 from nn_manual.functions.kinks import at_kinks
 from nn_manual.functions.pairs import pairs, values_of_reference
 from nn_manual.functions.swapped import describe_mixed_up
@@ -35,7 +36,7 @@ def judge(case: FunctionCase, before_backward: Callable[[], object] | None = Non
     if report.agrees:
         return report
     first = by_name[report.failures[0].name]
-    diagnosis = describe_mixed_up(case, first, compared)
+    diagnosis = describe_mixed_up(case, first, compared) or describe_cause(case, first, compared)
     if not diagnosis:
         diagnosis = describe_difference(first.ours, first.reference.numpy(), batch_size=case.batch_size)
         if first.ours.size == 1 and ", the reference has " in diagnosis:

@@ -15,12 +15,13 @@ from nn_manual.functions.pairs import values_of_reference
 
 def describe_mixed_up(case: FunctionCase, first: Pair, compared: Sequence[Pair]) -> str:
     """A sentence if the first wrong tensor has the values of another tensor or ignores an output; else an empty one."""
-    if _equals(first, -first.reference):
+    if equals(first, -first.reference):
         return ""  # a wrong sign is a simpler mistake than another tensor's values
     return _swapped(first, compared) or _without_an_output(case, first)
 
 
-def _equals(pair: Pair, other: torch.Tensor) -> bool:
+def equals(pair: Pair, other: torch.Tensor) -> bool:
+    """Whether ours has these values, which aren't all zero."""
     return other.shape == pair.ours.shape and bool(other.any()) and compare(pair.quantity, pair.ours, other).passed
 
 
@@ -28,8 +29,8 @@ def _swapped(first: Pair, compared: Sequence[Pair]) -> str:
     name, _, upstream = first.quantity.name.partition(",")
     for other in compared:
         other_name, _, other_upstream = other.quantity.name.partition(",")
-        if other_name != name and other_upstream == upstream and _equals(first, other.reference):
-            if _equals(other, first.reference):
+        if other_name != name and other_upstream == upstream and equals(first, other.reference):
+            if equals(other, first.reference):
                 return f"{name} and {other_name} are swapped"
             return f"it is {other_name}"
     return ""
@@ -45,6 +46,6 @@ def _without_an_output(case: FunctionCase, first: Pair) -> str:
         return ""
     for lost in [*([name] for name in outputs), *([name for name in outputs if name != used] for used in outputs)]:
         found = values_of_reference(replace(case, absent=case.absent.union(lost))).get(first.quantity.name)
-        if found is not None and _equals(first, found.to(first.reference.dtype)):
+        if found is not None and equals(first, found.to(first.reference.dtype)):
             return f"the gradient of {' and '.join(lost)} is left out"
     return ""

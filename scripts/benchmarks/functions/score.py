@@ -1,4 +1,4 @@
-"""Which of 60 wrong functions each check catches and names, and which of 60 right ones it blames."""
+"""Which of 60 wrong functions each check catches and names, and which of 62 right ones it blames."""
 
 from __future__ import annotations
 

@@ -73,12 +73,21 @@ class Clamp(Function):
 
 
 class ClampOpen(Clamp):
-    """Zero at the ends, as Hardtanh has it."""
+    """Zero at the ends, as Hardtanh has it: there all slopes from 0 to 1 are right."""
 
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:
         (x,) = context.saved_tensors
         return grad_output * ((x > -1) & (x < 1))
+
+
+class ClampNegatedAtTheEnds(Clamp):
+    """The reflected gradient at the ends."""
+
+    @staticmethod
+    def backward(context: Any, grad_output: Any) -> Any:
+        (x,) = context.saved_tensors
+        return grad_output * (1.0 * (x.abs() < 1) - 1.0 * (x.abs() == 1))
 
 
 def softplus(x: torch.Tensor) -> torch.Tensor:
@@ -324,7 +333,8 @@ RIGHT = [
 ]
 WRONG = [
     Subject(TiedOneUse, tied, square_weight, {"N": 3, "D": 4}, "one of two uses", ("grad_weight",)),
-    Subject(ClampOpen, clamp, rows, SIZES, "0 at the ends", ("kinds",)),
+    Subject(ClampOpen, clamp, rows, SIZES),
+    Subject(ClampNegatedAtTheEnds, clamp, rows, SIZES, "-1 at the ends", ("kinds",)),
     Subject(SoftplusThreshold, softplus, rows, SIZES, "the value for the slope above 20", ("kinds",)),
     Subject(FirstTimesByDivision, product, rows, SIZES, "0 / 0", ("kinds",)),
     Subject(QuantizedUnclipped, quantized, rows, SIZES, "not clipped", ("kinds",)),

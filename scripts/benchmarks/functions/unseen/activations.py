@@ -129,11 +129,20 @@ class ReLU(Function):
 
 
 class ReLUAtZero(ReLU):
-    """Lets the gradient through at 0."""
+    """Lets the gradient through at 0: there all slopes from 0 to 1 are right."""
 
     @staticmethod
     def forward(context: Any, x: Any) -> Any:
         context.save_for_backward(x >= 0)
+        return x.clamp(min=0)
+
+
+class ReLUTwiceAtZero(ReLU):
+    """Lets the gradient through twice at 0, as a mask of both signs does."""
+
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        context.save_for_backward((x >= 0).to(x) + (x == 0).to(x))
         return x.clamp(min=0)
 
 
@@ -201,7 +210,8 @@ WRONG = [
     Subject(SwiGLUOneDerivative, swiglu, two_rows, SIZES, "up alone gets no gradient", ("grad_up",)),
     Subject(GELUExactBackward, gelu, rows, SIZES, "another GELU's derivative", ("grad_input", "grad_x")),
     Subject(MishNumerator, functional.mish, rows, SIZES, "4x for 4 (x + 1)", ("grad_input", "grad_x")),
-    Subject(ReLUAtZero, torch.relu, rows, SIZES, "1 at 0", ("grad_input", "grad_x")),
+    Subject(ReLUAtZero, torch.relu, rows, SIZES),
+    Subject(ReLUTwiceAtZero, torch.relu, rows, SIZES, "2 at 0", ("grad_input", "grad_x")),
     Subject(ExpOverInput, torch.exp, rows, SIZES, "writes over its input", ("input",)),
     Subject(ExpDetached, torch.exp, rows, SIZES, "not twice differentiable, unsaid", ("twice", "double", "second")),
 ]
