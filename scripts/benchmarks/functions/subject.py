@@ -29,6 +29,21 @@ class Subject:
         return self.inputs(torch.Generator().manual_seed(seed), **self.sizes)
 
 
+@dataclass(frozen=True)
+class Handwriting:
+    """A pair of functions or a HandwrittenClass as a student writes it, with a definition in torch that autograd
+    differentiates, and the inputs. `fault` says what is wrong; it is empty if nothing is. The report must contain one of
+    the words in `named`: the gradient's name, or words of the diagnosis.
+    """
+
+    name: str
+    function: Any
+    reference: Any
+    inputs: list[Any]
+    fault: str = ""
+    named: tuple[str, ...] = ()
+
+
 def normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
     """Standard normal numbers in float64."""
     return torch.randn(*shape, generator=generator, dtype=torch.float64)

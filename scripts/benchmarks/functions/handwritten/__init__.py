@@ -1,0 +1,1 @@
+"""Pairs and classes as students write them, right and wrong, by topic."""
