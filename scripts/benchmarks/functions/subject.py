@@ -32,7 +32,7 @@ class Subject:
 @dataclass(frozen=True)
 class Handwriting:
     """A pair of functions or a HandwrittenClass as a student writes it, with a definition in torch that autograd
-    differentiates, and the inputs. `fault` says what is wrong; it is empty if nothing is. The report must contain one of
+    differentiates, and the inputs. `fault` says what is wrong; it is empty if nothing is. The report must have one of
     the words in `named`: the gradient's name, or words of the diagnosis.
     """
 
