@@ -75,11 +75,16 @@ def _refuse_as_windows() -> None:
         setattr(os, name, _unless_open(getattr(os, name)))
 
 
+def _is_probe(path: Any) -> bool:
+    """Whether it is a file with which filelock tries what this system can: it is to stay with the one that is there."""
+    return os.path.basename(os.fspath(path)).startswith(".filelock-")
+
+
 def _unless_open(function: Callable[..., None]) -> Callable[..., None]:
     """The function, refused for files that this process has open or mapped, and for folders around them."""
 
     def guarded(*paths: Any, **options: Any) -> None:
-        ours = {os.path.realpath(path) for path in paths}
+        ours = {os.path.realpath(path) for path in paths if not _is_probe(path)}
         for held in _held():
             if ours & {held, *map(str, Path(held).parents)}:
                 raise PermissionError(13, "Access is denied", os.fspath(paths[0]))
