@@ -39,7 +39,7 @@ class BatteryRow:
 
 class _Line(NamedTuple):
     """What is said of rows of one family with the same verdict: their variants, and their notes. Rows that met the same
-    error as the values have neither family nor verdict here.
+    error as the values, and those that nobody wanted, have neither family nor verdict here.
     """
 
     family: str
@@ -159,10 +159,14 @@ class FunctionReport(GradientReport):
         if same:
             where = ", ".join(dict.fromkeys(row.family for row in same))
             yield _Line("", "", "", f"{AS_ABOVE} in {counted(len(same), 'row')}: {where}")
+        asked = [row for row in self.rows if row.note == AS_ASKED]
+        if asked:
+            where = ", ".join(dict.fromkeys(row.family for row in asked))
+            yield _Line("", "", "", f"{counted(len(asked), 'row')} skipped, {AS_ASKED}: {where}")
         for verdict in ("skipped", WRONG):
             by_note: dict[tuple[str, str], list[str]] = {}
             for row in self.rows:
-                if row.verdict == verdict and row not in same:
+                if row.verdict == verdict and row.note not in (AS_ABOVE, AS_ASKED):
                     by_note.setdefault((row.family, row.note), []).append(row.variant)
             for (family, note), variants in by_note.items():
                 yield _Line(family, verdict, _listed(variants), note)

@@ -77,7 +77,7 @@ def _refuse_as_windows() -> None:
 
 def _is_probe(path: Any) -> bool:
     """Whether it is a file with which filelock tries what this system can: it is to stay with the one that is there."""
-    return os.path.basename(os.fspath(path)).startswith(".filelock-")
+    return Path(path).name.startswith(".filelock-")
 
 
 def _unless_open(function: Callable[..., None]) -> Callable[..., None]:
