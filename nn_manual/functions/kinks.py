@@ -8,15 +8,19 @@ and each group must lie in the hull of the reference's gradients close by.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.optimize
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
+from nn_manual.check.judge.moved import EXACT
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.function_case import FunctionCase
@@ -80,11 +84,12 @@ class _Around:
 
     def explained(self, failed: Sequence[str]) -> dict[str, str]:
         """The names of those that lie in the generalized gradient, each with a sentence."""
-        moves = np.random.default_rng(0).choice([-1.0, 1.0], (NUM_DRAWS, len(self.steps)))
-        drawn, further = (np.array([self._gradient(move * many) for move in moves]) for many in (1.0, FURTHER))
+        moves = _drawn(np.random.default_rng(0), len(self.steps))
+        drawn, further = ([self._gradient(move * many) for move in moves] for many in (1.0, FURTHER))
         if np.abs(drawn).max(initial=0.0) > 2 * np.abs(further).max(initial=0.0):
             return {}  # it grows without bound, as that of a root at 0: that is no kink
-        low, high = drawn.min(0), drawn.max(0)
+        self.around = np.array([*drawn, *self._of_habits()])
+        low, high = self.around.min(0), self.around.max(0)
         outside = (self.ours < low - self.allowed) | (self.ours > high + self.allowed)
         outside[self.differs] |= (high - low <= self.allowed)[self.differs]  # there is no kink
         wrong = {int(i) for i in np.flatnonzero(outside)}
@@ -128,13 +133,23 @@ class _Around:
             yield sorted(group)
             left = [i for i in left if i not in group]
 
+    def _of_habits(self) -> Iterator[Array]:
+        """The gradients where all inputs, or the results of all operations, are moved up, or down, and the more, or the
+        less, the later they stand: so one-sided slopes are chosen, and the first or the last of equal entries. Random
+        moves seldom choose alike at many kinks. And the reference's own choice.
+        """
+        yield self.theirs
+        for way, later in itertools.product((1.0, -1.0), (0.5, -0.5)):
+            yield self._gradient(way + later * np.linspace(-1, 1, len(self.steps)))
+            with _Shifted(way, later):
+                yield self._gradient(np.zeros(len(self.steps)))
+
     def _in_hull(self, group: list[int]) -> bool:
         """Whether ours is a convex combination of the gradients around, in these entries."""
-        generator = np.random.default_rng(2)
-        points = []
-        for _ in range(max(NUM_DRAWS, DRAWS_EACH * len(group))):
+        points = list(self.around[:, group])
+        for drawn in _drawn(np.random.default_rng(2), len(group), max(NUM_DRAWS, DRAWS_EACH * len(group))):
             move = np.zeros(len(self.steps))
-            move[group] = generator.choice([-1.0, 1.0], len(group)) * generator.uniform(0.5, 1, len(group))
+            move[group] = drawn
             points.append(self._gradient(move)[group])
         scale = 1 / self.allowed[group]
         vertices = np.unique(np.array(points), axis=0).T * scale[:, None]
@@ -179,3 +194,26 @@ class _Around:
         values = np.abs(as_tensor(leaf).detach().numpy()).reshape(-1)
         steps: Array = STEP * np.maximum(values, 1.0)
         return steps
+
+
+class _Shifted(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
+    """Moves what every operation returns by about a STEP, except views and what an operation writes into."""
+
+    def __init__(self, way: float, later: float) -> None:
+        super().__init__()  # type: ignore[no-untyped-call] # as above
+        self.way, self.later = way, later
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func.overloadpacket in EXACT or any(returned.alias_info is not None for returned in func._schema.returns):
+            return result
+        if not (isinstance(result, torch.Tensor) and result.dtype == torch.float64 and result.layout == torch.strided):
+            return result
+        ramp = torch.linspace(-self.later, self.later, result.numel(), dtype=torch.float64).reshape(result.shape)
+        return result + STEP * (self.way + ramp) * result.abs().clamp(min=1)
+
+
+def _drawn(generator: np.random.Generator, size: int, count: int = NUM_DRAWS) -> Array:
+    """Moves up and down, each by another number of steps: equal entries don't stay equal."""
+    moves: Array = generator.choice([-1.0, 1.0], (count, size)) * generator.uniform(0.5, 1, (count, size))
+    return moves

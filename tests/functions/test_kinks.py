@@ -82,6 +82,39 @@ def test_entries_that_tie_share_the_gradient() -> None:
     assert wrong_kinds(maximum, to_each(np.ones_like), reference, [X]) == ["tied", "zero"]
 
 
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("shape", [(4, 5), (3, 8)])
+def test_one_of_the_entries_that_tie_may_have_it_all(shape: tuple[int, int], first: bool) -> None:
+    """amax shares it among them."""
+
+    def backward(grad: Any, cache: Any) -> Any:
+        at = cache.argmax(1) if first else cache.shape[1] - 1 - cache[:, ::-1].argmax(1)
+        found = np.zeros_like(cache)
+        found[np.arange(len(cache)), at] = grad
+        return found
+
+    x = np.random.default_rng(0).standard_normal(shape)
+    assert wrong_kinds(maximum, backward, lambda x: x.amax(1), [x]) == []
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("N", "D", "M"), [(3, 2, 3), (5, 4, 3), (8, 3, 4)])
+def test_many_kinks_in_one_entry(N: int, D: int, M: int, slope: float) -> None:
+    """All of a column's pre-activations may be 0: the bias's gradient is the sum of their slopes."""
+
+    def forward(x: Any, w: Any, b: Any) -> Any:
+        return np.maximum(x @ w + b, 0), (x, w, x @ w + b)
+
+    def backward(grad: Any, cache: Any) -> Any:
+        x, w, a = cache
+        grad = grad * ((a > 0) + slope * (a == 0))
+        return grad @ w.T, x.T @ grad, grad.sum(0)
+
+    generator = np.random.default_rng(1)
+    inputs = [generator.standard_normal(shape) for shape in ((N, D), (D, M), (M,))]
+    assert wrong_kinds(forward, backward, lambda x, w, b: torch.relu(x @ w + b), inputs) == []
+
+
 def test_a_kink_inside_of_the_function_has_one_slope_for_all_inputs() -> None:
     def reference(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return torch.relu(x @ w)
