@@ -52,7 +52,10 @@ def main() -> int:
         "--classes", type=_names, default=(), metavar="CLASS,...", help="of mutants, smallest, together, only these"
     )
     check.add_argument("--slices", action="store_true", help="of random, only the nets in slices")
-    add("functions", _functions, "which wrong functions check_function catches, and its peers")
+    functions = add("functions", _functions, "which wrong functions check_function catches, and its peers")
+    functions.add_argument(
+        "part", nargs="?", choices=["kernels", "handwritten"], default="kernels", help="default kernels"
+    )
     reliability = add("reliability", _reliability, "what runs and their files survive")
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
     reliability.add_argument(
@@ -146,10 +149,10 @@ def _check(options: Options) -> int:
     )
 
 
-def _functions(_: Options) -> int:
-    from benchmarks.functions import score
+def _functions(options: Options) -> int:
+    from benchmarks.functions import by_hand, score
 
-    return score.main()
+    return by_hand.main() if options.part == "handwritten" else score.main()
 
 
 def _reliability(options: Options) -> int:

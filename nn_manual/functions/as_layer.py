@@ -38,7 +38,7 @@ def as_layer(
     in a config: `- my_layers:Affine: {d_in: 64, d_out: 32}`. Without it there are none.
     reference: the definition on torch tensors, `reference(input, **parameters)`; without it, the layer is compared with
     differences of its own forward, which takes long. name: of the class; by default forward's. What forward saved is
-    backward's last argument if that is called cache, saved, ctx, context or residuals, else its first.
+    backward's last argument if that is called cache or saved, or the first one dout or grad_output; else its first.
 
     A parameter with two axes or more begins uniform in ±1/sqrt(shape[0]), any other one as zero; a subclass may
     override `reset_parameters`. Raises TypeError for what is no pair of functions.

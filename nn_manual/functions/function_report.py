@@ -12,12 +12,14 @@ from nn_manual import notebook
 from nn_manual.check.compare.comparison import Comparison
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.tensor_table import WRONG
-from nn_manual.messages import WIDTH, counted, one_line
+from nn_manual.messages import WIDTH, counted, one_line, wrapped
 
 #: The family of rows at the full size; and two reasons for which a row is skipped: `skip` names it, or it met the same
 #: error as the comparison of the values.
 FULL_SIZE, AS_ASKED, AS_ABOVE = "full size", "as asked for", "the same error as above"
 
+#: The family of rows of what a function writes into.
+WRITES = "writes"
 #: What is said of a function without a reference.
 OF_ITSELF = "compared with differences of its own forward in float64: only that forward and backward fit was shown"
 
@@ -65,11 +67,13 @@ class FunctionReport(GradientReport):
     """A GradientReport about a function's values on its inputs, and the `rows` of the battery. `habits` has a sentence
     for each thing that it wrote into, and must not write into: by "inputs", "saved", "grad_output" or "returned".
     `kinks` has one for each gradient that is another than the reference's, and as right as that, at a kink.
+    `inputs_there` has the inputs' values where the first failure is worst.
     """
 
     rows: tuple[BatteryRow, ...] = ()
     habits: Mapping[str, str] = field(default_factory=dict)
     kinks: Mapping[str, str] = field(default_factory=dict)
+    inputs_there: str = ""
 
     @property
     def failures(self) -> tuple[Comparison, ...]:
@@ -106,14 +110,16 @@ class FunctionReport(GradientReport):
         ours, reference = exact if short[0] == short[1] else short
         both = f"{ours}, the reference has {reference}"
         values, diagnosis = f"{first.name}{index} is {both}", self.diagnosis.removesuffix(f"; worst {both}")
-        return f"{values}; {diagnosis}" if diagnosis not in ("", both) else values
+        there = self.inputs_there and f"there {self.inputs_there}"
+        return "; ".join(filter(None, (values, there, "" if diagnosis == both else diagnosis)))
 
     def _headline(self) -> str:
         if self.problem is None and self.failures and not math.isfinite(self.failures[0].scale):
             first = self.failures[0]
             return f"gradient check failed: the reference is not finite in {first.name}, unlike {first.layer}"
         if self.wrong and super().passed:
-            return f"gradient check failed: the values agree, {self.wrong[0].name} is wrong"
+            first_row = next((row for row in self.wrong if row.family == WRITES), self.wrong[0])  # others follow from it
+            return f"gradient check failed: the values agree, {first_row.name} is wrong"
         if self._untried and super().passed:
             return f"gradient check failed: the values agree, not tried at the full size: {self._untried[0]}"
         headline = super()._headline()
@@ -127,6 +133,9 @@ class FunctionReport(GradientReport):
         for line in self._lines():
             lines += _indented(f"{line.family:{width}}  " if line.family else "", line.words)
         return "\n".join(lines)
+
+    def _beside(self) -> list[str]:
+        return wrapped(f"there {self.inputs_there}") if self.inputs_there else []
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(*row[:-1], "kink") if row[0] in self.kinks else row for row in super()._rows()]

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from nn_manual.check.compare.comparison import CannotCompare, Comparison, Pair, compare
 from nn_manual.check.judge.diagnosis import describe_difference
+from nn_manual.functions.arguments import as_tensor
+from nn_manual.functions.callables import floats
 from nn_manual.functions.excused import beyond_by_rounding
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.function_report import FunctionReport
@@ -15,6 +17,9 @@ from nn_manual.functions.hints import describe_cause
 from nn_manual.functions.kinks import at_kinks
 from nn_manual.functions.pairs import pairs, values_of_reference
 from nn_manual.functions.swapped import describe_mixed_up
+
+#: The values of so many inputs are shown.
+MOST_INPUTS = 3
 
 
 def judge(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> FunctionReport:
@@ -41,7 +46,19 @@ def judge(case: FunctionCase, before_backward: Callable[[], object] | None = Non
         diagnosis = describe_difference(first.ours, first.reference.numpy(), batch_size=case.batch_size)
         if first.ours.size == 1 and ", the reference has " in diagnosis:
             diagnosis = ""  # the report has the two values itself
-    return replace(report, diagnosis=diagnosis)
+    return replace(report, diagnosis=diagnosis, inputs_there=_inputs_there(case, report.failures[0]))
+
+
+def _inputs_there(case: FunctionCase, first: Comparison) -> str:
+    """The values of the inputs where a tensor is worst: of that whose gradient it is, or of all in an output's shape."""
+    name = first.name.partition(",")[0]
+    found = []
+    for called, leaf in zip(case.arguments.names, case.leaves(), strict=True):
+        its_own = name == f"grad_{called}" or not name.startswith("grad_")
+        if floats(leaf) and its_own and tuple(leaf.shape) == first.shape and first.shape:
+            value = float(as_tensor(leaf)[first.index])
+            found.append(f"{called}[{', '.join(map(str, first.index))}] is {value:.6g}")
+    return ", ".join(found[:MOST_INPUTS])
 
 
 def _in_full(case: FunctionCase, pair: Pair) -> Comparison:

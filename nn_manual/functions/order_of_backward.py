@@ -35,7 +35,7 @@ class ComparedValues(NamedTuple):
 
 def compare_values(trial: Trial) -> ComparedValues:
     """Compare the values in that order in which the function is right; or else, in which it runs; or else, which the
-    name of backward's last argument suggests.
+    names of backward's arguments suggest.
     """
     compared, function = _compared(trial), trial.function
     if compared.agrees or not isinstance(function, Handwritten) or function.other_backward is None:

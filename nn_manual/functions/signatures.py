@@ -10,6 +10,8 @@ from nn_manual.errors import raise_if_nobodys_fault
 
 #: What courses call that which forward saved.
 SAVED = ("cache", "saved", "ctx", "context", "residuals")
+#: How they begin the name of the gradient of an output.
+UPSTREAM = ("d", "grad", "upstream", "g_")
 #: What stands before an input's name in the name of its gradient.
 PREFIXES = ("grad_", "d_", "d", "")
 
@@ -29,8 +31,11 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def calls_saved_last(backward: Callable[..., Any]) -> bool:
-    """Whether the name of backward's last argument says that it is what forward saved."""
-    return names_of(backward)[-1:] in [(name,) for name in SAVED]
+    """Whether the names of backward's arguments say that what forward saved comes last: by its own name, or since the
+    first one is a gradient.
+    """
+    names = names_of(backward)
+    return len(names) > 1 and names[0] not in SAVED and (names[-1] in SAVED or names[0].startswith(UPSTREAM))
 
 
 def gradient_called(grads: Mapping[Any, Any], names: Sequence[str]) -> Any:

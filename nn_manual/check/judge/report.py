@@ -67,7 +67,7 @@ class GradientReport:
         if self.comparisons:
             lines += in_terminal(self._rows())
         for failure in self.failures[:1]:
-            lines += ["", *worst_place(failure)]
+            lines += ["", *worst_place(failure), *self._beside()]
         lines += [line for text in self.diagnosis.splitlines() for line in wrapped(text)]
         if self.sources:
             lines += ["", *(line for text in self.sources for line in wrapped(text))]
@@ -93,6 +93,10 @@ class GradientReport:
             words += f"reference: {its} gradients are proven, {its} forward isn't"
         return words + (f"; worst {worst.relative:.1e} of the norm in {worst.name}" if worst else "")
 
+    def _beside(self) -> list[str]:
+        """What is said right below the worst place."""
+        return []
+
     def _rows(self) -> list[tuple[str, ...]]:
         return [cells_of(c, is_rounding=c.name in self.rounding) for c in self.comparisons]
 
@@ -105,7 +109,7 @@ class GradientReport:
         parts = [notebook.verdict(self._headline(), is_wrong=not self.passed)]
         if self.comparisons:
             parts.append(in_notebook(self._rows()))
-        parts += [notebook.lines(worst_place(failure)) for failure in self.failures[:1]]
+        parts += [notebook.lines([*worst_place(failure), *self._beside()]) for failure in self.failures[:1]]
         parts += map(notebook.words, (*self.diagnosis.splitlines(), *self.sources))
         if self.vacuous:
             parts += map(notebook.words, (VACUOUS, *self.vacuous))

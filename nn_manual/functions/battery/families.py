@@ -26,7 +26,7 @@ from nn_manual.functions.battery.time_and_memory import cost
 from nn_manual.functions.battery.trial import Family, Run, Skip, Trial, Wrong
 from nn_manual.functions.battery.writes import writes
 from nn_manual.functions.exceptions import is_of_the_reference, met_in, place_of
-from nn_manual.functions.function_report import AS_ABOVE, AS_ASKED, FULL_SIZE, BatteryRow
+from nn_manual.functions.function_report import AS_ABOVE, AS_ASKED, FULL_SIZE, WRITES, BatteryRow
 from nn_manual.functions.low_precision import TooCoarse
 from nn_manual.functions.settings import kept_generators
 from nn_manual.messages import nearest, one_line
@@ -56,7 +56,7 @@ FAMILIES: dict[str, Family] = {
     "grad_output": grad_output,
     "requires_grad": requires_grad,
     "two forwards": two_forwards,
-    "writes": writes,
+    WRITES: writes,
     "in place": in_place,
     "changed": changed,
     "retain_graph": retain_graph,
