@@ -118,7 +118,8 @@ class FunctionReport(GradientReport):
             first = self.failures[0]
             return f"gradient check failed: the reference is not finite in {first.name}, unlike {first.layer}"
         if self.wrong and super().passed:
-            first_row = next((row for row in self.wrong if row.family == WRITES), self.wrong[0])  # others follow from it
+            # Other rows follow from what is written into.
+            first_row = next((row for row in self.wrong if row.family == WRITES), self.wrong[0])
             return f"gradient check failed: the values agree, {first_row.name} is wrong"
         if self._untried and super().passed:
             return f"gradient check failed: the values agree, not tried at the full size: {self._untried[0]}"

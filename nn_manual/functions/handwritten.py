@@ -25,9 +25,9 @@ from nn_manual.functions.signatures import gradient_called, names_of, parameters
 
 @dataclass(frozen=True)
 class Handwritten:
-    """`forward(*inputs)` returns `(outputs, saved)`. `backward(saved, *grad_outputs)` returns the gradients: one, or a
-    list or tuple of one for each floating input, or for each input, or a dict by name. `names` are those that forward
-    gives its inputs.
+    """`forward(*inputs)` returns `(outputs, saved)`, or each output and at last what it saved.
+    `backward(saved, *grad_outputs)` returns the gradients: one, or a list or tuple of one for each floating input, or
+    for each input, or a dict by name. `names` are those that forward gives its inputs.
     """
 
     forward: Function
@@ -68,9 +68,10 @@ class Handwritten:
         return Forward(outputs, saved, way_back, given)
 
     def _halves(self, returned: Any) -> tuple[Any, Any]:
-        if not (isinstance(returned, tuple) and len(returned) == 2):
+        if not (isinstance(returned, tuple) and len(returned) > 1):
             raise CannotCompare(f"{self.label}: forward must return (output, saved)")
-        return returned
+        *outputs, saved = returned
+        return outputs[0] if len(outputs) == 1 else tuple(outputs), saved
 
     def _in_order(self, returned: Any, arguments: Arguments) -> list[Any]:
         """The gradients of the floating inputs, as tensors."""

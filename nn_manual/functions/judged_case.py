@@ -50,7 +50,7 @@ def judge(case: FunctionCase, before_backward: Callable[[], object] | None = Non
 
 
 def _inputs_there(case: FunctionCase, first: Comparison) -> str:
-    """The values of the inputs where a tensor is worst: of that whose gradient it is, or of all in an output's shape."""
+    """The inputs' values where a tensor is worst: of that whose gradient it is, or of all in an output's shape."""
     name = first.name.partition(",")[0]
     found = []
     for called, leaf in zip(case.arguments.names, case.leaves(), strict=True):

@@ -22,10 +22,11 @@ from nn_manual.functions.handwritten import Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
 from nn_manual.messages import counted
 
-#: What a habit writes into, and how the names of arrays begin that belong there.
+#: What a habit writes into, and how the names of arrays begin that belong there: "saved[0]" is part of what forward
+#: saved.
 HABITS = {
     "inputs": "inputs",
-    "saved": "what forward saved",
+    "saved": "saved",
     "grad_output": "the gradient of its ",
     "returned": "",
 }
@@ -58,7 +59,7 @@ class WatchedRuns:
             if case.watched:
                 self._check_inputs(leaves)
             self.keep({f"its {name}": output.detach() for name, output in outputs.items() if is_array(output)})
-            self.keep({f"what forward saved{place}": array for place, array in arrays_in(self.forward.saved)})
+            self.keep({f"saved{place}": array for place, array in arrays_in(self.forward.saved)})
         return outputs
 
     def _check_inputs(self, leaves: list[Any]) -> None:

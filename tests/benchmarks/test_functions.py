@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 
 import pytest
+from benchmarks.functions.by_hand import cases, is_named, report_of
 from benchmarks.functions.score import REPORTED, UNSEEN, by_assert_close, by_check_function, by_gradcheck
-from benchmarks.functions.subject import Subject
+from benchmarks.functions.subject import Handwriting, Subject
 
 WRONG = [subject for module in (*UNSEEN, *REPORTED) for subject in module.WRONG]
 RIGHT = [subject for module in (*UNSEEN, *REPORTED) for subject in module.RIGHT]
@@ -40,3 +41,20 @@ def test_peers_judge_what_they_can_see() -> None:
         assert "grad_bias" in by_gradcheck(plain).words
         assert by_assert_close(plain).words.startswith("grad_bias")
         assert by_assert_close(by_name["LinearReadsMemory"]).passed
+
+
+HANDWRITTEN = [case for _, case in cases()]
+
+
+def test_there_are_100_handwritten_passes_half_of_them_wrong() -> None:
+    assert len({case.name for case in HANDWRITTEN}) == len(HANDWRITTEN) == 100
+    assert sum(bool(case.fault) for case in HANDWRITTEN) == 50
+    assert all(bool(case.named) == bool(case.fault) for case in HANDWRITTEN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", HANDWRITTEN[::12], ids=lambda case: case.name)
+def test_a_handwritten_pass_is_judged_as_it_was_worked_out(case: Handwriting) -> None:
+    report = report_of(case)
+    assert report.passed == (not case.fault), report
+    assert is_named(case, report) == bool(case.fault)

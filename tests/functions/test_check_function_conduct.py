@@ -93,16 +93,16 @@ MISCONDUCT: list[tuple[Function, Function, str]] = [
     (
         forward_saves_the_gradient,
         backward_scales_the_saved_gradient,
-        "backward wrote into what forward saved['slope']",
+        "backward wrote into saved['slope']",
     ),
     (forward, backward_returns_one_buffer, "backward wrote into the grad_x that it returned before"),
     (forward_returns_one_buffer, backward, "forward, run again on other values, overwrote its output"),
-    (forward_saves_into_one_buffer, backward, "forward, run again on other values, overwrote what forward saved"),
+    (forward_saves_into_one_buffer, backward, "forward, run again on other values, overwrote saved"),
     (
         forward_keeps_its_input,
         backward_uses_the_kept_input,
         "two forwards first back first: differs when forward ran again, on other values, before backward: "
-        "what backward needs must travel in `saved`, or on the context; grad_x, random upstream[2, 0] is 0.70728",
+        "what backward needs must travel in `saved`, not in a global; grad_x, random upstream[2, 0] is 0.70728",
     ),
     (forward_queues_its_input, backward_takes_from_the_queue, "differs when forward ran again, on other values"),
     (forward_counts, backward, "output differs when forward runs twice on the same inputs"),
@@ -162,9 +162,9 @@ def use_the_last_input(_: Any, grad_output: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (scale_in_place, "backward wrote into what forward saved[0]"),
-        (scale_behind_the_back_of_autograd, "backward wrote into what forward saved[0]"),
-        (write_into_an_attribute, "backward wrote into what forward saved['kept']"),
+        (scale_in_place, "backward wrote into saved[0]"),
+        (scale_behind_the_back_of_autograd, "backward wrote into saved[0]"),
+        (write_into_an_attribute, "backward wrote into saved['kept']"),
         (use_the_last_input, "two forwards first back first: differs when forward ran again, on other values"),
     ],
 )

@@ -39,11 +39,11 @@ def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 def _first_back_first(case: FunctionCase) -> None:
     other = on_other_values(case)
-    with _explained():
+    with _explained(case):
         agree(case, lambda: _quietly(other, back=False))
     if is_right(other):
         first = _forward(case)
-        with _explained():
+        with _explained(case):
             agree(replace(other, upstreams=other.upstreams[:1]), lambda: _back(case, first))
 
 
@@ -58,7 +58,7 @@ def is_right(case: FunctionCase) -> bool:
 
 def _last_back_first(case: FunctionCase) -> None:
     other = on_other_values(case)
-    with _explained():
+    with _explained(case):
         agree(case, lambda: _quietly(other, back=True))
 
 
@@ -87,12 +87,13 @@ def _on_moved_buffers(case: FunctionCase) -> None:
 
 
 @contextlib.contextmanager
-def _explained() -> Iterator[None]:
+def _explained(case: FunctionCase) -> Iterator[None]:
     try:
         yield
     except Wrong as wrong:
-        words = "differs when forward ran again, on other values, before backward: what backward needs must travel in"
-        raise Wrong(f"{words} `saved`, or on the context; {wrong}") from wrong
+        words = "differs when forward ran again, on other values, before backward: what backward needs must travel"
+        how = "in `saved`, not in a global" if isinstance(case.function, Handwritten) else "on the context"
+        raise Wrong(f"{words} {how}; {wrong}") from wrong
 
 
 def on_other_values(case: FunctionCase) -> FunctionCase:
