@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -184,8 +185,13 @@ class FunctionReport(GradientReport):
 
 def _listed(variants: list[str]) -> str:
     """The variants, with commas between them. Two words that a variant shares with the one before it are left out:
-    "float16 kinds tied, zero".
+    "float16 kinds tied, zero"; and so is the name of a dimension: "N=1, 2, 3".
     """
+    sized = [re.fullmatch(r"(.*\b\w+=)(\d+)", variant) for variant in variants]
+    if len(variants) > 1 and all(sized):
+        before = [None, *(match[1] for match in sized if match)]
+        both = zip(before, (match for match in sized if match), strict=False)
+        return ", ".join(match[2] if match[1] == name else match[0] for name, match in both)
     words = [variant.split(" ", 2) for variant in variants]
     told = [[], *words]
     return ", ".join(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -15,11 +16,15 @@ from nn_manual.functions.function_case import FunctionCase
 
 #: Sizes that kernels get wrong: 0, for a dimension that comes first in an input, such as the batch; 1; odd and prime
 #: numbers; blocks, and the sizes on both sides of a block.
-SIZES = (0, 1, 2, 3, 7, 13, 16, 17, 127, 128, 129, 256, 257)
+SIZES = (0, 1, 2, 3, 7, 13, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257)
 
-#: The largest block, and one past it. Both are so long that a sum in 16 bits shows its error: for random terms, the
-#: error as a fraction of the sum grows like the root of their number, since each addition rounds the sum so far.
-LONG, BEFORE_IT = (1024, 1025), SIZES[-1]
+#: Large blocks, and the sizes on both sides of them: a published norm is wrong from 2,049 on. From 1,024 on, a sum in
+#: 16 bits shows its error: for random terms, the error as a fraction of the sum grows like the root of their number,
+#: since each addition rounds the sum so far.
+LONG, BEFORE_IT = (511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 4096, 4097), SIZES[-1]
+#: Once a long size takes so many seconds of the processor, longer ones are skipped: up to 8 times longer, they may take
+#: 64 times as long. On two dimensions that leaves a battery below 20 s.
+MOST_SECONDS = 0.5
 #: A long size is skipped if the reference alone might take more bytes than this; they may grow like its square.
 MOST_BYTES = 1 << 28
 
@@ -40,12 +45,12 @@ def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
     if not callable(trial.inputs):
         yield "", _no_sizes
         return
-    free = free_dimensions(trial.sizes)
+    free, seconds = free_dimensions(trial.sizes), dict[str, float]()
     for name, given in trial.sizes.items():
         for size in given if isinstance(given, Choice) else SIZES if _leads(trial, name) else SIZES[1:]:
             yield f"{name}={size}", lambda name=name, size=size: _size(trial, {name: size})  # type: ignore[misc] # defaults
         for size in LONG if name in free else ():
-            yield f"{name}={size}", lambda name=name, size=size: _long(trial, name, size)  # type: ignore[misc] # defaults
+            yield f"{name}={size}", lambda name=name, size=size: _long(trial, name, size, seconds)  # type: ignore[misc] # defaults
     several = [dict(zip(names, CORNER, strict=True)) for names in itertools.combinations(free, 2)]
     if len(free) > 1:
         several.append(dict.fromkeys(free, EQUAL))
@@ -90,10 +95,17 @@ def _size(trial: Trial, changed: Mapping[str, int]) -> None:
     agree(replace(_case(trial, changed), drawn=True))
 
 
-def _long(trial: Trial, name: str, size: int) -> None:
+def _long(trial: Trial, name: str, size: int, seconds: dict[str, float]) -> None:
+    """`seconds` are those that the size before it took, by dimension."""
+    if seconds.get(name, 0) > MOST_SECONDS:
+        raise Skip(f"the size before took over {MOST_SECONDS} s; name the size in `sizes` to try it")
     if peak_of_reference(_case(trial, {name: BEFORE_IT})) * (size / BEFORE_IT) ** 2 > MOST_BYTES:
         raise Skip("it may take much memory; name the size in `sizes` to try it")
-    _past(_case(trial, {name: size}))
+    start = time.process_time()
+    try:
+        _past(_case(trial, {name: size}))
+    finally:
+        seconds[name] = time.process_time() - start
 
 
 def _past(case: FunctionCase) -> None:
