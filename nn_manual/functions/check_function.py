@@ -25,6 +25,7 @@ from nn_manual.functions.judged_case import judge
 from nn_manual.functions.order_of_backward import compare_values
 from nn_manual.functions.own_dtype import in_own_dtype
 from nn_manual.functions.settings import compiled_for_every_run, kept_generators, set_around
+from nn_manual.layers.base import Domain
 from nn_manual.messages import LONGEST_VALUE, one_line
 
 
@@ -36,6 +37,7 @@ def check_function(
     dtypes: Sequence[Dtype] | None = None,
     sizes: Mapping[str, int | Sequence[int]] | None = None,
     kinds: Sequence[str] | None = None,
+    domain: Domain | Mapping[str, Domain] = "real",
     tolerance: float | None = None,
     skip: Sequence[str] = (),
     only: Sequence[str] = (),
@@ -64,9 +66,10 @@ def check_function(
     dtypes: "float16", "bfloat16", "float32", "float64", or tuples of them with one for each floating input. All rows
     run in the first one; None means the inputs' own. kinds: from "negative", "tied", "zero", "tiny", "scattered",
     "spread", "large" and "shifted", the kinds of values that floating inputs must also take; None tries all of them,
-    and forgives a function that raises an error on them. tolerance: relative to the largest value of the reference; it
-    replaces the dtype's. skip: names of rows, or of families of rows, that are left out. only: names of those that run,
-    in the place of all; the values are always compared.
+    and forgives a function that raises an error on them. domain: where the floating inputs lie, for those that the rows
+    change: "positive", "nonzero" or (low, high), of all of them or by name. tolerance: relative to the largest value of
+    the reference; it replaces the dtype's. skip: names of rows, or of families of rows, that are left out. only: names
+    of those that run, in the place of all; the values are always compared.
 
     float32 may be off by 1e-5 of the largest value and float64 by 1e-12; or by more, if a computation in float64 shows
     that it is only rounding. float16 and bfloat16 may be three times as far from the reference in float64 as the
@@ -77,7 +80,7 @@ def check_function(
     reference with nothing to differentiate, for other arguments that don't fit, and under torch.no_grad() or
     torch.autocast. An error that the reference or `inputs` raises goes on to the caller, with a note.
     """
-    trial = trial_of(function, reference, inputs, dtypes, sizes, kinds, tolerance, seed)
+    trial = trial_of(function, reference, inputs, dtypes, sizes, kinds, tolerance, seed, domain)
     return put_through(trial, Chosen(skip, only))
 
 
@@ -90,6 +93,7 @@ def trial_of(
     kinds: Sequence[str] | None = None,
     tolerance: float | None = None,
     seed: int = 0,
+    domain: Domain | Mapping[str, Domain] = "real",
 ) -> Trial:
     """Check the arguments of `check_function`, without a run of the function. Raises TypeError or ValueError."""
     if around := set_around():
@@ -108,6 +112,7 @@ def trial_of(
         _kinds(kinds),
         _tolerance(tolerance),
         seed,
+        domains=_domains(domain),
     )
 
 
@@ -121,7 +126,9 @@ def put_through(
     met: set[str] = set()
     with kept_generators(), compiled_for_every_run():
         with naming_what_runs("the comparison of the values", trial, told):
-            assert trial.case.floating  # raises what is wrong with the inputs
+            floating = trial.case.floating  # raises what is wrong with the inputs
+            for name in trial.domains.keys() - {"", *floating}:
+                raise ValueError(f"domain: there is no floating input {name!r}, only {', '.join(floating)}")
             trial, dtype = in_own_dtype(trial)
             trial, found, order = compare_values(trial)
         if isinstance(found, CannotCompare):
@@ -213,6 +220,18 @@ def _kinds(kinds: Sequence[str] | None) -> tuple[str, ...] | None:
         if kind not in FUNCTION_KINDS:
             raise ValueError(f"there is no kind {kind!r}: it must be {', '.join(FUNCTION_KINDS)}")
     return None if kinds is None else tuple(kinds)
+
+
+def _domains(domain: Domain | Mapping[str, Domain]) -> dict[str, Domain]:
+    found = dict(domain) if isinstance(domain, Mapping) else {"": domain}
+    for each in found.values():
+        match each:
+            case "real" | "positive" | "nonzero":
+                continue
+            case (int() | float() as low, int() | float() as high) if low < high:
+                continue
+        raise ValueError(f'a domain is "real", "positive", "nonzero" or (low, high) with low < high, not {each!r}')
+    return found
 
 
 def _tolerance(tolerance: float | None) -> float | None:

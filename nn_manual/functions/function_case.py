@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from nn_manual.arrays import size_of
-from nn_manual.check.input_kinds import draw
+from nn_manual.check.input_kinds import draw, moved_into
 from nn_manual.functions.arguments import Arguments, as_tensor
 from nn_manual.functions.callables import Function, dtype_name, floats, is_array, label_of_function
 from nn_manual.functions.handwritten import Checked
+from nn_manual.layers.base import Domain
 
 #: A random upstream gradient shows mistakes that ones would hide; a negative one shows a use of |grad_output|.
 UPSTREAMS = ("random", "negative")
@@ -48,7 +49,7 @@ class FunctionCase:
     drawn inputs may come from terms of the function that are larger than the reference's. excuses_terms: whether, on
     drawn inputs, a value may be off by a few roundings of its terms. watched: whether the check looks for writes of the
     function into its inputs and into what it saved or returned, which takes copies. habits: those that are known
-    already.
+    already. domains: where the floating inputs may lie, by name; "" stands for all others.
     """
 
     function: Checked
@@ -68,6 +69,7 @@ class FunctionCase:
     excuses_terms: bool = True
     watched: bool = True
     habits: frozenset[str] = frozenset()
+    domains: Mapping[str, Domain] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -110,6 +112,10 @@ class FunctionCase:
     def batch_size(self) -> int | None:
         """The first dimension of the first input that has one; None if none has."""
         return next((leaf.shape[0] for leaf in self.arguments.leaves if is_array(leaf) and leaf.ndim), None)
+
+    def domain(self, name: str) -> Domain:
+        """Where an input may lie."""
+        return self.domains.get(name, self.domains.get("", "real"))
 
     def wants(self) -> list[bool]:
         """For each leaf, whether its gradient is asked for."""
@@ -159,13 +165,16 @@ def longest_sum(arrays: Sequence[Any]) -> int:
 
 
 def with_leaves(case: FunctionCase, change: Callable[[torch.Tensor], torch.Tensor]) -> FunctionCase:
-    """The case with other values of its floating inputs."""
+    """The case with other values of its floating inputs, moved into their domains."""
 
-    def changed(leaf: Any) -> Any:
+    def changed(name: str, leaf: Any) -> Any:
         if not floats(leaf):
             return leaf
         tensor = change(as_tensor(leaf).detach())
+        if (domain := case.domain(name)) != "real":
+            inside = torch.from_numpy(moved_into(domain, tensor.double().numpy())).to(tensor)
+            tensor = torch.where(inside == tensor, tensor, inside)
         return tensor if isinstance(leaf, torch.Tensor) else tensor.numpy()
 
-    leaves = tuple(changed(leaf) for leaf in case.arguments.leaves)
+    leaves = tuple(map(changed, case.arguments.names, case.arguments.leaves))
     return replace(case, arguments=replace(case.arguments, leaves=leaves), drawn=True)

@@ -27,6 +27,7 @@ from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Checked, Handwritten
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.own_forward import OwnForward
+from nn_manual.layers.base import Domain
 from nn_manual.messages import counted
 
 #: A list of tensors, a mapping by keyword, or a function of a generator and sizes that makes either.
@@ -65,6 +66,7 @@ class Trial:
     settled: frozenset[str] = frozenset()
     habits: Mapping[str, str] = field(default_factory=dict)
     device: str | None = None
+    domains: Mapping[str, Domain] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -188,6 +190,7 @@ class Trial:
             tolerance=self.tolerance,
             settled=self.settled,
             habits=frozenset(self.habits),
+            domains=self.domains,
         )
 
 

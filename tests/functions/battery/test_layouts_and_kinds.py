@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from products import Blocked, Product, inputs, product
@@ -14,6 +15,7 @@ from torch.autograd.function import once_differentiable
 from nn_manual import check_function
 from nn_manual.functions.battery.dimensions import LONG, SIZES
 from nn_manual.functions.battery.families import FAMILIES
+from nn_manual.functions.battery.layouts_and_kinds import FUNCTION_KINDS
 
 
 class Lookup(Function):
@@ -376,3 +378,34 @@ def test_a_single_number_is_said_once() -> None:
     assert not report.diagnosis
     report = check_function(squares, squares, [torch.ones(3)], only=["cost"])
     assert "\n1 row right, " in str(report)
+
+
+@pytest.mark.parametrize("domain", ["positive", {"x": "positive"}, (0, 5), {"x": (0.5, 3.0)}])
+def test_a_domain(domain: Any) -> None:
+    """What the rows change stays inside. Outside, this logarithm has another gradient than its definition."""
+    seen: list[Any] = []
+
+    def logarithm(x: Any) -> Any:
+        seen.append(x.copy())
+        return np.log(np.abs(x)), x
+
+    def definition(x: torch.Tensor) -> torch.Tensor:
+        return x.log()
+
+    x = np.random.default_rng(0).uniform(1, 2, (4, 3))
+    report = check_function((logarithm, lambda grad, cache: grad / np.abs(cache)), definition, [x], domain=domain)
+    assert report.passed, report
+    low, high = (0, np.inf) if "positive" in str(domain) else (0, 5) if isinstance(domain, tuple) else (0.5, 3.0)
+    assert all(low < each.min() and each.max() < high for each in seen)
+    assert {row.variant for row in report.rows if row.family == "kinds"} == set(FUNCTION_KINDS)
+
+
+@pytest.mark.parametrize("domain", ["odd", (2, 1), {"x": 3}])
+def test_what_is_no_domain(domain: Any) -> None:
+    with pytest.raises(ValueError, match='a domain is "real", "positive", "nonzero" or'):
+        check_function(torch.log, torch.log, [torch.ones(2)], domain=domain)
+
+
+def test_a_domain_of_no_input() -> None:
+    with pytest.raises(ValueError, match="domain: there is no floating input 'y', only input"):
+        check_function(torch.log, torch.log, [torch.ones(2)], domain={"y": "positive"})
