@@ -21,6 +21,7 @@ from nn_manual.functions.callables import Forward, Function, as_copy, by_autogra
 from nn_manual.functions.exceptions import going_on
 from nn_manual.functions.outputs import named_outputs
 from nn_manual.functions.signatures import gradient_called, names_of, parameters_of
+from nn_manual.messages import counted
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,22 @@ class Handwritten:
                 several = [several[i] for i in floating]
         else:
             several = [returned]
-        return [as_tensor(each) if isinstance(each, np.ndarray | np.generic | float) else each for each in several]
+        names = [arguments.names[i] for i in floating]
+        if len(several) != len(names):
+            wanted = ", ".join(f"grad_{name}" for name in names)
+            raise CannotCompare(
+                f"{self.label}: backward returned {counted(len(several), 'gradient')} instead of {len(names)}: {wanted}"
+            )
+        return [self._as_tensor(name, each) for name, each in zip(names, several, strict=True)]
+
+    def _as_tensor(self, name: str, grad: Any) -> Any:
+        if grad is None or isinstance(grad, torch.Tensor):
+            return grad
+        try:
+            return as_tensor(np.asarray(grad) if isinstance(grad, np.ndarray | np.generic | float | int) else None)
+        except TypeError:
+            kind = f"an array of {grad.dtype}" if isinstance(grad, np.ndarray) else type(grad).__name__
+            raise CannotCompare(f"{self.label}: grad_{name} is {kind}, not an array of numbers") from None
 
     def _by_name(self, grads: Mapping[Any, Any], names: Sequence[str], i: int) -> Any:
         try:

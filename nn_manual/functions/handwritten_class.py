@@ -42,6 +42,8 @@ class HandwrittenClass:
     backward: str = "backward"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.gradients, Mapping):
+            raise TypeError(f"gradients must be a dict from names to places, as {{'W': 'dW'}}, not {self.gradients!r}")
         for name, place in self.gradients.items():
             try:
                 _steps(place)

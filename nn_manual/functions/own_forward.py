@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.tolerances import CENTRAL_DIFFERENCES, NEGLIGIBLE
 from nn_manual.check.twin.by_differences import OperandDifferences, judge_by
 from nn_manual.functions.arguments import Arguments, arguments_of
-from nn_manual.functions.callables import dtype_name, floats, label_of_function
+from nn_manual.functions.callables import applied, dtype_name, floats, label_of_function
 from nn_manual.functions.handwritten import Checked, Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
 from nn_manual.ops.differences import EPSILON, SAFETY, Slope, slope
@@ -59,6 +60,22 @@ class OwnForward:
         finally:
             self._ours = None
 
+    def on_leaves(self, arguments: Arguments) -> OwnForward:
+        """The same as a function of the leaves of these arguments."""
+        own = self.function
+        if isinstance(own, Handwritten):
+            user_forward = own.forward
+            flat: Checked = replace(own, forward=lambda *leaves: arguments.call(user_forward, leaves))
+        else:
+            called = applied(own)
+
+            def flat(*leaves: Any) -> Any:
+                return arguments.call(called, leaves)
+
+        found = OwnForward(flat, as_arrays=self._as_arrays)
+        found.__name__ = self.__name__
+        return found
+
     def __call__(self, *positional: Any, **keywords: Any) -> Outputs:
         """The outputs, by name."""
         arguments = arguments_of(self.function, self.function, keywords or positional)
@@ -95,6 +112,8 @@ class OwnForward:
         if not floats(ours) or ours.numel() != len(directions.signs) or not directions.num_slopes:
             return directions.spread(found.value)
         array: Array = ours.detach().double().numpy().reshape(-1)
+        if not np.isfinite(array).all():
+            return directions.spread(found.value)
         along = directions.along(array)
         finding = judge_by(found, along, CENTRAL_DIFFERENCES)
         if finding.error > MOST_UNCERTAIN:
@@ -146,8 +165,22 @@ class _Differentiated(torch.autograd.Function):
             operand = context.operands[i]
             directions = _directions(operand.size)
             found = _slopes(context.values, context.operands, i, directions, upstream)
-            grads[i] = torch.from_numpy(context.judge(number, found, directions).reshape(operand.shape))
+            grad = context.judge(number, found, directions)
+            if found.jump.any() and operand.size > 1:  # entries that tie share a slope: their sum is looked at, too
+                all_together = Directions(np.zeros(operand.size, int), np.ones(operand.size), 1)
+                summed = _slopes(context.values, context.operands, i, all_together, upstream)
+                grad = _with_sum(grad, summed)
+            grads[i] = torch.from_numpy(grad.reshape(operand.shape))
         return None, None, None, *(grads.get(i) for i in range(len(context.operands)))
+
+
+def _with_sum(grad: Array, slope: OperandDifferences) -> Array:
+    """The gradient, all entries changed alike where its sum is none of the slopes of all entries together."""
+    sum_of_grad = grad.sum(keepdims=True)
+    reference = judge_by(slope, sum_of_grad, CENTRAL_DIFFERENCES).reference
+    off = reference - sum_of_grad
+    changed: Array = grad + off / grad.size
+    return changed if np.abs(off) > CENTRAL_DIFFERENCES * np.abs(grad).max() * grad.size else grad
 
 
 def _check_digits(values: Callable[[Sequence[Array]], Array], operands: list[Array]) -> None:
@@ -157,6 +190,8 @@ def _check_digits(values: Callable[[Sequence[Array]], Array], operands: list[Arr
     generator = np.random.default_rng(0)
     signs = [generator.choice([-1.0, 1.0], operand.shape) for operand in operands]
     middle = values(operands)
+    if not np.array_equal(middle, values(operands), equal_nan=True):
+        raise ValueError("without a reference, forward must not be random: two runs on the same inputs differ")
     pairs = list(zip(operands, signs, strict=True))
     small, large = (
         values([np.asarray(operand * (1 + step * sign)) for operand, sign in pairs]) - middle

@@ -120,7 +120,7 @@ def judge_by(found: OperandDifferences, ours: Array, tolerance: float) -> Findin
     lies within it can be called wrong, but nothing is proven either. A sum that cancels is zero: the judge decides
     whether ours is off by rounding, as it does for any other zero.
     """
-    largest = float(np.abs(found.value).max())
+    largest = float((np.abs(found.value) + found.jump / 2).max())
     if largest <= min(found.error.max(), NEGLIGIBLE * found.terms):
         return Finding(np.zeros(ours.shape), 0, 0.0)
     reference = _nearest(ours, found.value, found.jump / 2)

@@ -18,6 +18,7 @@ from nn_manual.functions.callables import applied, dtype_name, floats, gradients
 from nn_manual.functions.function_case import FunctionCase, with_leaves
 from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.outputs import named_outputs
+from nn_manual.functions.own_forward import OwnForward
 
 #: In torch's message about a function that works in place on a parameter.
 IN_PLACE_ON_A_LEAF = "a leaf Variable that requires grad"
@@ -147,13 +148,14 @@ def _on_same_tensors(case: FunctionCase) -> Callable[[FunctionCase], FunctionCas
     def reference(*leaves: Any) -> Any:
         return arguments.call(case.reference, leaves)
 
+    beside = case.reference.on_leaves(arguments) if isinstance(case.reference, OwnForward) else reference
     wanted = [handwritten is None and want for want in case.wants()]
     on_same = Handwritten(forward, backward, label, handwritten.names if handwritten else ())
     flat = tuple(Number(i) for i in range(len(arguments.leaves)))
 
     def made(case: FunctionCase) -> FunctionCase:
         positional = Arguments(arguments.names, case.arguments.leaves, flat, frozen=arguments.frozen)
-        return replace(case, function=on_same, reference=reference, arguments=positional, watched=False)
+        return replace(case, function=on_same, reference=beside, arguments=positional, watched=False)
 
     return made
 
