@@ -85,7 +85,7 @@ class Handwritten:
                 several = [several[i] for i in floating]
         else:
             several = [returned]
-        names = [arguments.names[i] for i in floating]
+        names = [arguments.names[i] for i in floating if arguments.names[i] not in arguments.frozen]
         if len(several) != len(names):
             wanted = ", ".join(f"grad_{name}" for name in names)
             raise CannotCompare(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -148,8 +149,7 @@ class _Around:
         yield self.theirs
         for way, later in itertools.product((1.0, -1.0), (0.5, -0.5)):
             yield self._gradient(way + later * np.linspace(-1, 1, len(self.steps)))
-            with _Shifted(way, later):
-                yield self._gradient(np.zeros(len(self.steps)))
+            yield self._gradient(np.zeros(len(self.steps)), _Shifted(way, later))
 
     def _in_hull(self, group: list[int]) -> bool:
         """Whether ours is a convex combination of the gradients around, in these entries."""
@@ -172,15 +172,16 @@ class _Around:
         move[i] = way
         return self._gradient(move)
 
-    def _gradient(self, move: Array) -> Array:
-        """The reference's gradient where each entry is moved by so many steps."""
+    def _gradient(self, move: Array, within: AbstractContextManager[Any] | None = None) -> Array:
+        """The reference's gradient where each entry is moved by so many steps, computed within a context."""
         leaves = list(self.case.arguments.leaves)
         for name, places in self.places.items():
             leaf = as_tensor(self.leaves[name])
             step = torch.from_numpy((move * self.steps)[places]).reshape(leaf.shape)
             leaves[self.case.arguments.names.index(name)] = leaf + step
         arguments = replace(self.case.arguments, leaves=tuple(leaves))
-        values = values_of_reference(replace(self.case, arguments=arguments, change=as_double))
+        with within or nullcontext():
+            values = values_of_reference(replace(self.case, arguments=arguments, change=as_double))
         found = []
         for name, places in self.places.items():
             value = values.get(f"grad_{name}, {self.suffix}")
