@@ -174,7 +174,7 @@ def test_the_rows_behind_the_one_that_ends_the_process_run(tmp_path: Path, capfd
     at = f"{tmp_path / 'the_kernels.py'}:{line}"
     assert f"N=0 WRONG: the process ended with signal SIGSEGV at {at}" in said
     assert "N=13 WRONG: the process ended with status 0" in said
-    assert "sizes N=1, N=2, N=3, N=7, N=16, N=17" in said  # each once
+    assert "sizes N=1, 2, 3, 7, 15, 16, 17, 31, " in said  # each once
     assert "cost forward and backward" in said
     assert "2 wrong" in said
 
@@ -188,7 +188,7 @@ def test_a_kernel_that_ends_the_process_in_many_rows(
     assert main(arguments("Ends")) == 3
     said = " ".join(capfd.readouterr().out.split())
     assert "sizes N=13 WRONG: the process ended with status 0" in said
-    assert "N=16, N=17, N=127, N=128, N=129, N=256, N=257, N=1024, N=1025, D=1, " in said
+    assert "N=15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, " in said
     assert "skipped: the process of the_kernels:Ends had ended 1 times" in said
 
 
@@ -203,7 +203,7 @@ def test_a_reference_that_ends_the_process_in_a_row(
     line = KERNELS[: KERNELS.index(f"ctypes.string_at({1 if where == 'forward' else 2})")].count("\n") + 1
     at = f"{tmp_path / 'the_kernels.py'}:{line}"
     assert f"N=0 skipped: in the reference the process ended with signal SIGSEGV at {at}" in said
-    assert "sizes N=1, N=2, N=3, N=7, N=13, N=16, N=17" in said
+    assert "sizes N=1, 2, 3, 7, 13, 15, 16, 17, 31, " in said
 
 
 def test_a_reference_that_ends_the_process_at_once_is_to_blame(capfd: pytest.CaptureFixture[str]) -> None:

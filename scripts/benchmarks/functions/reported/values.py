@@ -330,10 +330,10 @@ RIGHT = [
     Subject(Scaled, scaled, rows_and_weight, TALL, options=BFLOAT16),
     Subject(Mixed, mixed, rows_and_weight, SIZES, options=BOTH),
     Subject(Cube, cube, rows, SIZES),
+    Subject(ClampOpen, clamp, rows, SIZES),
 ]
 WRONG = [
     Subject(TiedOneUse, tied, square_weight, {"N": 3, "D": 4}, "one of two uses", ("grad_weight",)),
-    Subject(ClampOpen, clamp, rows, SIZES),
     Subject(ClampNegatedAtTheEnds, clamp, rows, SIZES, "-1 at the ends", ("kinds",)),
     Subject(SoftplusThreshold, softplus, rows, SIZES, "the value for the slope above 20", ("kinds",)),
     Subject(FirstTimesByDivision, product, rows, SIZES, "0 / 0", ("kinds",)),

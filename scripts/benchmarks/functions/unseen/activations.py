@@ -204,13 +204,13 @@ RIGHT = [
     Subject(ReLU, torch.relu, rows, SIZES),
     Subject(Exp, torch.exp, rows, SIZES),
     Subject(ExpInPlace, torch.exp, rows, SIZES),
+    Subject(ReLUAtZero, torch.relu, rows, SIZES),
 ]
 WRONG = [
     Subject(SwiGLUWithoutGate, swiglu, two_rows, SIZES, "silu' is missing a term", ("grad_gate",)),
     Subject(SwiGLUOneDerivative, swiglu, two_rows, SIZES, "up alone gets no gradient", ("grad_up",)),
     Subject(GELUExactBackward, gelu, rows, SIZES, "another GELU's derivative", ("grad_input", "grad_x")),
     Subject(MishNumerator, functional.mish, rows, SIZES, "4x for 4 (x + 1)", ("grad_input", "grad_x")),
-    Subject(ReLUAtZero, torch.relu, rows, SIZES),
     Subject(ReLUTwiceAtZero, torch.relu, rows, SIZES, "2 at 0", ("grad_input", "grad_x")),
     Subject(ExpOverInput, torch.exp, rows, SIZES, "writes over its input", ("input",)),
     Subject(ExpDetached, torch.exp, rows, SIZES, "not twice differentiable, unsaid", ("twice", "double", "second")),
