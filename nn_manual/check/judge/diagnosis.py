@@ -59,7 +59,7 @@ def describe_difference(
         return f"the reference is not finite at {_positions(~np.isfinite(reference))}"
     if not np.isfinite(ours).all():
         never = "; 0 / 0, or it was never written, or added to what was there" if np.isnan(ours).all() else ""
-        overflow = "; a number overflowed on the way" if np.isinf(ours).any() else ""
+        overflow = "; an overflow, or the logarithm of 0" if np.isinf(ours).any() else ""
         return f"not finite at {_positions(~np.isfinite(ours))}{never}{overflow}"
     # In float64: the squares of what float32 holds may overflow in it.
     in_double = ours.astype(np.float64), reference.astype(np.float64)
