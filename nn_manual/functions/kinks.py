@@ -32,7 +32,7 @@ from nn_manual.functions.sensitivity import as_double
 #: How far the points close by lie, as a fraction of the value, or of 1. All is computed in float64. So they lie on both
 #: sides of the kink, and where there is none, the gradient is the same up to 1e-9.
 STEP = 1e-9
-#: So many times further, the gradients around a kink are the same.
+#: So many times further off, the gradients around a kink are the same.
 FURTHER = 64.0
 #: What is above so many STEPs, as a fraction of the largest gradient, is no rounding, and no curvature.
 FAR = 1e3
@@ -97,7 +97,9 @@ class _Around:
         self.around = np.array([*drawn, *self._of_habits()])
         low, high = self.around.min(0), self.around.max(0)
         outside = (self.ours < low - self.allowed) | (self.ours > high + self.allowed)
-        outside[self.differs] |= (high - low <= self.allowed)[self.differs]  # there is no kink
+        # Around a kink the gradients lie as far apart further off. Where a function only bends, they lie further apart.
+        bends = np.ptp(further, axis=0) > 2 * np.ptp(drawn, axis=0) + self.allowed
+        outside[self.differs] |= ((high - low <= self.allowed) | bends)[self.differs]
         wrong = {int(i) for i in np.flatnonzero(outside)}
         if all(wrong.intersection(self._places(name)) for name in failed):
             return {}

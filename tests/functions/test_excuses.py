@@ -105,3 +105,17 @@ def test_rows_that_follow_from_an_accepted_habit_are_skipped() -> None:
     )
     assert report.passed, report
     assert "which has one place in memory here" in str([row.note for row in report.skipped])
+
+
+def test_a_gradient_that_bends_sharply_has_no_kink() -> None:
+    """Close by it takes every value. That excuses nothing."""
+
+    def backward(dout: Any, cache: Any) -> Any:
+        (x,) = cache
+        return 1e6 * np.cos(1e6 * (x + 1e-10)) * dout
+
+    report = check_function(
+        (lambda x: (np.sin(1e6 * x), (x,)), backward), lambda x: (1e6 * x).sin(), [X], only=["retain_graph"]
+    )
+    assert [failure.name for failure in report.failures][:1] == ["grad_x, random upstream"]
+    assert not report.kinks
