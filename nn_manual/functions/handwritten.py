@@ -96,11 +96,13 @@ class Handwritten:
     def _as_tensor(self, name: str, grad: Any) -> Any:
         if grad is None or isinstance(grad, torch.Tensor):
             return grad
-        try:
-            return as_tensor(np.asarray(grad) if isinstance(grad, np.ndarray | np.generic | float | int) else None)
-        except TypeError:
-            kind = f"an array of {grad.dtype}" if isinstance(grad, np.ndarray) else type(grad).__name__
-            raise CannotCompare(f"{self.label}: grad_{name} is {kind}, not an array of numbers") from None
+        kind = type(grad).__name__
+        if isinstance(grad, np.ndarray | np.generic | float | int):
+            try:
+                return as_tensor(grad)
+            except TypeError:  # torch has no such dtype
+                kind = f"an array of {np.asarray(grad).dtype}"
+        raise CannotCompare(f"{self.label}: grad_{name} is {kind}, not an array of numbers")
 
     def _by_name(self, grads: Mapping[Any, Any], names: Sequence[str], i: int) -> Any:
         try:

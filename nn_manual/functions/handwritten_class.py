@@ -135,9 +135,9 @@ def in_one_form(given: Given) -> Checked:
     return handwritten_pair(*given) if isinstance(given, tuple) else given
 
 
-def _steps(place: str) -> list[str | int | tuple[str]]:
+def _steps(place: str) -> list[str | tuple[Any]]:
     """The steps from an object to what stands at a place: an attribute, or an index or key as a tuple of one."""
-    steps: list[Any] = []
+    steps: list[str | tuple[Any]] = []
     node: ast.expr = ast.parse(place, mode="eval").body
     while not isinstance(node, ast.Name):
         if isinstance(node, ast.Attribute):
@@ -154,7 +154,7 @@ def _value_at(label: str, made: Any, place: str) -> Any:
     value = made
     for step in _steps(place):
         try:
-            value = getattr(value, step) if isinstance(step, str) else value[step[0]]  # type: ignore[index]
+            value = getattr(value, step) if isinstance(step, str) else value[step[0]]
         except Exception as error:  # anyone's object may raise anything
             raise_if_nobodys_fault(error)
             known = [name for name in vars(made) if not name.startswith("_")] if hasattr(made, "__dict__") else []

@@ -40,13 +40,13 @@ FAR = 1e3
 MOST_ALONE = 16
 #: How often many entries are moved at random. A kink with two sides shows only one of them once in 2**23 times.
 NUM_DRAWS = 24
+#: How many random moves find the gradients around a kink of several entries, for each of these, and at least.
+DRAWS_EACH = 4
 #: What kinks lie behind. Those with kinks of their own, such as relu, may find their slope from what they returned.
 SMOOTH = {
     *(aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.mv, aten.dot, aten.convolution),
     *(aten.add, aten.sub, aten.rsub, aten.mul, aten.div, aten.neg, aten.sum, aten.mean, aten.cumsum),
 }
-#: How many random moves find the gradients around a kink of several entries, for each of these, and at least.
-DRAWS_EACH = 4
 
 
 def at_kinks(case: FunctionCase, compared: Sequence[Pair], failed: Sequence[Pair]) -> dict[str, str]:
@@ -130,7 +130,9 @@ class _Around:
         return f"{place} is {self.ours[i]:.6g}, at a kink of the reference with slopes {low:.6g} and {high:.6g}{others}"
 
     def _groups(self, entries: Sequence[int]) -> Iterator[list[int]]:
-        """The entries, each with those that its kink moves, too."""
+        """The entries, each with those that its kink moves, too. A group ends at twice MOST_ALONE: all of them must lie
+        in the hull anyway.
+        """
         left = list(entries)
         while left:
             group, new = set[int](), {left[0]}
@@ -162,7 +164,7 @@ class _Around:
             points.append(self._gradient(move)[group])
         scale = 1 / self.allowed[group]
         vertices = np.unique(np.array(points), axis=0).T * scale[:, None]
-        # The weights sum to one: a row that weighs as much as all others together.
+        # The weights sum to one: a row of its own, so heavy that nnls leaves no more than a thousandth of it.
         heavy = 1e3 * np.abs(vertices).max(initial=1.0)
         weights, _ = scipy.optimize.nnls(
             np.vstack([vertices, np.full(vertices.shape[1], heavy)]), np.append(self.ours[group] * scale, heavy)

@@ -29,8 +29,7 @@ SMALL_STEP, LARGE_STEP = 1e-10, 1e-5
 #: How far the slopes at both may lie apart: of a function in float64 they are 1e-4 apart, of one in float32 1,000.
 MOST_OFF = 0.5
 
-#: Where differences are more uncertain, as a fraction of the gradient, they prove nothing. A smooth
-#: forward has 1e-9.
+#: Where differences are more uncertain, as a fraction of the gradient, they prove nothing. A smooth forward has 1e-9.
 MOST_UNCERTAIN = 1e-3
 
 
@@ -146,7 +145,7 @@ class _Differentiated(torch.autograd.Function):
     @staticmethod
     def forward(
         context: Any,
-        judge: Callable[[int, OperandDifferences, Array], Array],
+        judge: Callable[[int, OperandDifferences, Directions], Array],
         values: Callable[[Sequence[Array]], Array],
         outputs: list[torch.Tensor],
         *operands: torch.Tensor,

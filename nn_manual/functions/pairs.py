@@ -55,7 +55,7 @@ def pairs(
     for kind, grad_outputs in case.grad_outputs(differentiable):
         if not grad_outputs:
             return
-        grads = ours.run_backward(grad_outputs, len(floating), before_backward)
+        grads = ours.run_backward(grad_outputs, before_backward)
         with beside(case.reference, grads):
             their_grads = _back_through_reference(theirs, grad_outputs)
         doubled = {name: grad.double() for name, grad in grad_outputs.items()}

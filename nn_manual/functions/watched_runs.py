@@ -20,7 +20,6 @@ from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
-from nn_manual.messages import counted
 
 #: What a habit writes into, and how the names of arrays begin that belong there: "saved[0]" is part of what forward
 #: saved.
@@ -84,9 +83,7 @@ class WatchedRuns:
             if not torch.allclose(output.detach(), first.detach(), rtol=0, atol=allowed, equal_nan=True):
                 raise CannotCompare(f"{self.case.label}: {name} differs when forward runs twice on the same inputs")
 
-    def run_backward(
-        self, grad_outputs: dict[str, torch.Tensor], count: int, before: Callable[[], object] | None
-    ) -> list[Any]:
+    def run_backward(self, grad_outputs: dict[str, torch.Tensor], before: Callable[[], object] | None) -> list[Any]:
         """The gradients, by one backward after one forward."""
         case = self.case
         if self.forward is None:
@@ -109,8 +106,4 @@ class WatchedRuns:
                 habit = next(habit for habit, words in HABITS.items() if what.startswith(words))
                 self.habits.setdefault(habit, f"backward wrote into {what}")
         self.first, self.forward = self.first or self.forward.outputs, None
-        if len(grads) != count:
-            names = ", ".join(f"grad_{name}" for name, want in zip(self.names, case.wants(), strict=True) if want)
-            returned = counted(len(grads), "gradient")
-            raise CannotCompare(f"{case.label}: backward returned {returned} instead of {count}: {names}")
         return grads

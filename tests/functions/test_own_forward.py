@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from products import Cube
 
 from nn_manual import HandwrittenClass, check_function
 from nn_manual.functions.own_forward import MOST_SLOPES
@@ -49,18 +50,6 @@ def test_a_wrong_gradient_is_named(wrong: Any, name: str) -> None:
     assert not report.agrees
     assert f": {name}," in str(report)
     assert "differences give" in str(report)
-
-
-class Cube(torch.autograd.Function):
-    @staticmethod
-    def forward(context: Any, x: Any) -> Any:
-        context.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(context: Any, grad: Any) -> Any:
-        (x,) = context.saved_tensors
-        return 3 * grad * x**2
 
 
 def drawn(generator: torch.Generator, N: int, D: int) -> list[Any]:

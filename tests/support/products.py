@@ -1,4 +1,4 @@
-"""A kernel that multiplies, its definition and inputs for both: what tests of the battery make wrong kernels of."""
+"""Kernels that multiply and cube, a definition and inputs: what tests of the battery make wrong kernels of."""
 
 from __future__ import annotations
 
@@ -45,3 +45,17 @@ class Blocked(Product):
         grads = Product.backward(context, grad_output)
         grads[0][:, 128:] = 0
         return grads
+
+
+class Cube(Function):
+    """x**3, differentiable twice."""
+
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        context.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(context: Any, grad: Any) -> Any:
+        (x,) = context.saved_tensors
+        return 3 * x**2 * grad
