@@ -20,6 +20,8 @@ class Stream(IntEnum):
     SHUFFLE = 2
     NOISE = 3
     SAMPLE = 4
+    UPSTREAM = 5
+    KINDS = 6
 
 
 def generator(seed: int, stream: Stream, *counters: int) -> np.random.Generator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,73 +36,96 @@ def beyond_by_rounding(case: FunctionCase, failed: Sequence[Pair]) -> frozenset[
     """
     if case.tolerance is not None or isinstance(case.reference, OwnForward):
         return frozenset()
-    excused = _by_formulas_or_distance(case, failed)
+    excused, factor = (frozenset[str](), 0) if case.is_low else _by_formulas(case, failed)
     left = [pair for pair in failed if pair.quantity.name not in excused]
-    return excused | _within_terms(case, left) if case.drawn and case.excuses_terms and left else excused
+    return excused | _by_distance_or_terms(case, left, factor) if left else excused
 
 
-def _by_formulas_or_distance(case: FunctionCase, failed: Sequence[Pair]) -> frozenset[str]:
-    if case.is_low:
-        return frozenset()
-    try:
-        found = judged(FunctionClaim(case, failed), failed)
-        excused = frozenset() if found.wrong else found.rounding
-        return _by_distance(case, failed, 1) if not excused and case.drawn else excused
-    except CannotCompare:  # it doesn't compute in float64
-        return _by_distance(case, failed, LOW_PRECISION_FACTOR)
-    except Exception as error:  # a reference may raise anything where it can't compute in another dtype
-        raise_if_nobodys_fault(error)
-        return frozenset()
-
-
-def _within_terms(case: FunctionCase, failed: Sequence[Pair]) -> frozenset[str]:
-    """Those that differ from the reference, here or in float64, by no more than a few roundings of the terms that they
-    are made of. Where a softmax has become 1, its gradient is the difference of two such terms, which one formula
-    computes as 0 and another as one rounding of them. What is left of terms is more than the truth: where ours is less
-    than half of it, a gradient was lost, unless the truth is such a rounding itself.
-
-    The terms of the reference are measured. Another formula may have larger ones, where the case has `own_terms`:
-    products of an upstream gradient, which is of the order of 1, and two of the inputs; and where an exponent is such a
-    product, by two more. The larger ones are measured, too. So a function may be off by their rounding where it is
-    right by float64's, at the same values. Of one that doesn't compute in float64, a rounded exponent is all that may
-    be larger: of exp(x), a rounding of x is x roundings.
+def _by_formulas(case: FunctionCase, failed: Sequence[Pair]) -> tuple[frozenset[str], int]:
+    """The names of those that the judge of all claims calls rounding; and how many times as far from float64 as the
+    reference in float32 the others may be.
     """
     try:
-        truth, measured = sensitivities(case)
-    except Exception as raised:  # a reference may raise anything where it can't compute in another dtype
+        found = judged(FunctionClaim(case, failed), failed)
+    except CannotCompare:  # it doesn't compute in float64
+        return frozenset(), LOW_PRECISION_FACTOR if case.dtype == np.float32 else 0
+    except Exception as error:  # a reference may raise anything where it can't compute in another dtype
+        raise_if_nobodys_fault(error)
+        return frozenset(), 0
+    excused = frozenset[str]() if found.wrong else found.rounding
+    return excused, int(not excused and case.drawn and case.dtype == np.float32)
+
+
+def _by_distance_or_terms(case: FunctionCase, failed: Sequence[Pair], factor: int) -> frozenset[str]:
+    """Those that are no further from float64 than `factor` times the reference. On drawn inputs also those that differ
+    from the reference, here or in float64, by no more than a few roundings of the terms that they are made of: where a
+    softmax has become 1, its gradient is the difference of two such terms, which one formula computes as 0 and another
+    as one rounding of them.
+
+    Where ours is less than half of the truth, a gradient was lost, unless the truth is such a rounding itself, or the
+    reference has lost it, too.
+    """
+    by_terms = case.drawn and case.excuses_terms
+    if not (factor or by_terms):
+        return frozenset()
+    try:
+        truth, terms = sensitivities(case)
+        allowed = _allowed_by_terms(case, truth, terms, failed) if by_terms else {}
+    except Exception as raised:  # as above
         raise_if_nobodys_fault(raised)
         return frozenset()
-    inputs = [as_tensor(leaf).detach() for leaf in case.leaves() if floats(leaf)]
-    largest = max([1.0, *(float(tensor.abs().max()) for tensor in inputs if tensor.numel())])
-    eps, eps_of_double = case.eps_of_low_precision or eps_of(case.dtype), eps_of(np.float64)
-    factor = LOW_PRECISION_FACTOR / 2 if case.is_low else MARGIN  # one rounding is half an eps
-    distances = _in_double(case, truth)
-    names = [pair.quantity.name for pair in failed]
-    terms_of = measured
-    if case.own_terms:
-        most = {name: max(size, largest**4) for name, size in measured.items()}
-        own = own_sensitivities(case) if _proven(distances, most).intersection(names) else {}  # they take long
-        terms_of = {name: max(size, largest**2, min(own.get(name, 0), largest**4)) for name, size in measured.items()}
-    proven = _proven(distances, terms_of)
     excused = set()
     for pair in failed:
         name = pair.quantity.name
         if name not in truth:  # it is an integer, or has no gradient
             continue
-        size = float(np.abs(truth[name]).max())
-        terms = terms_of[name] if name in proven else measured[name]
-        allowed = factor * eps * terms
-        if name not in proven:
-            allowed = max(allowed, LOW_PRECISION_FACTOR * eps_of(case.dtype) * largest * size)
-        nothing = MARGIN * eps_of_double * terms
-        is_lost = np.abs(pair.ours).max() < size / 2 and size > nothing
-        error = np.minimum(np.abs(pair.ours - truth[name]), np.abs(pair.ours - pair.reference.numpy())).max()
-        if error <= allowed and not is_lost:
+        size, reference = float(np.abs(truth[name]).max()), pair.reference.numpy()
+        ours_is_less, its_is_less = (np.abs(values).max() < size / 2 for values in (pair.ours, reference))
+        is_lost = ours_is_less and not its_is_less and size > MARGIN * eps_of(np.float64) * terms[name]
+        is_near = distance(pair.ours, truth[name]) <= factor * distance(reference, truth[name])
+        error = np.minimum(np.abs(pair.ours - truth[name]), np.abs(pair.ours - reference)).max()
+        if (is_near or error <= allowed.get(name, 0)) and not is_lost:
             excused.add(name)
     return frozenset(excused)
 
 
-def _in_double(case: FunctionCase, truth: dict[str, Array]) -> dict[str, float]:
+def _allowed_by_terms(
+    case: FunctionCase, truth: Mapping[str, Array], terms: Mapping[str, float], failed: Sequence[Pair]
+) -> dict[str, float]:
+    """How far each tensor may be off by a few roundings of its terms."""
+    return _allowed_in_16_bits(case, terms) if case.is_low else _allowed(case, truth, terms, failed)
+
+
+def _allowed_in_16_bits(case: FunctionCase, terms: Mapping[str, float]) -> dict[str, float]:
+    """What the reference's operations return may be rounded to 16 bits, as it is where they run one after the other.
+    The inputs are given in 16 bits, so nothing rounds them there; inside, a kernel may compute in float32.
+    """
+    assert case.eps_of_low_precision is not None  # as is_low says
+    rounding = case.eps_of_low_precision / 2
+    operations = sensitivities(case, of_operations=True)[1]
+    inside = MARGIN * eps_of(np.float32)
+    return {name: LOW_PRECISION_FACTOR * rounding * operations[name] + inside * size for name, size in terms.items()}
+
+
+def _allowed(
+    case: FunctionCase, truth: Mapping[str, Array], terms: Mapping[str, float], failed: Sequence[Pair]
+) -> dict[str, float]:
+    """A few roundings of the reference's terms. A function may have larger ones, where the case has `own_terms`. They
+    count as they are measured, where it is right in float64 by their rounding, up to a product of four inputs and an
+    upstream gradient of the order of 1: two of them in a score, whose rounding is an error of its exponential.
+    """
+    inputs = [as_tensor(leaf).detach() for leaf in case.leaves() if floats(leaf)]
+    largest = max([1.0, *(float(tensor.abs().max()) for tensor in inputs if tensor.numel())])
+    own_terms, distances = dict(terms), _in_double(case, truth)
+    most = {name: max(size, largest**4, float(np.abs(truth[name]).max(initial=0.0))) for name, size in terms.items()}
+    if case.own_terms and _proven(distances, most).intersection(pair.quantity.name for pair in failed):
+        own = own_sensitivities(case)  # they take long
+        own_terms = {name: max(size, min(own.get(name, 0), most[name])) for name, size in terms.items()}
+    proven, few = _proven(distances, own_terms), MARGIN * eps_of(case.dtype)
+    return {name: few * (own_terms[name] if name in proven else size) for name, size in terms.items()}
+
+
+def _in_double(case: FunctionCase, truth: Mapping[str, Array]) -> dict[str, float]:
     """How far each tensor of the function is from the truth where it computes in float64; nothing where it doesn't."""
     try:
         ours = {pair.quantity.name: pair.ours for pair in pairs(replace(case, change=as_double, watched=False))}
@@ -111,20 +134,6 @@ def _in_double(case: FunctionCase, truth: dict[str, Array]) -> dict[str, float]:
     return {name: distance(ours[name], values) for name, values in truth.items() if name in ours}
 
 
-def _proven(distances: dict[str, float], terms: dict[str, float]) -> set[str]:
+def _proven(distances: Mapping[str, float], terms: Mapping[str, float]) -> set[str]:
     """The names of the tensors that the function computes in float64, too, with no more than its rounding."""
     return {name for name, far in distances.items() if far <= MARGIN * eps_of(np.float64) * terms[name]}
-
-
-def _by_distance(case: FunctionCase, failed: Sequence[Pair], factor: float) -> frozenset[str]:
-    """Those in float32 that are no further from float64 than `factor` times the reference in float32."""
-    if case.dtype != np.float32:
-        return frozenset()
-    in_double = pairs(replace(case, function=case.reference, change=as_double, watched=False))
-    truth = {pair.quantity.name: pair.reference.numpy() for pair in in_double}
-    return frozenset(
-        name
-        for name, ours, reference in ((pair.quantity.name, pair.ours, pair.reference.numpy()) for pair in failed)
-        if distance(ours, truth[name]) <= factor * distance(reference, truth[name])
-    )
-

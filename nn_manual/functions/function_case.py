@@ -9,12 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from nn_manual import streams
 from nn_manual.arrays import size_of
 from nn_manual.check.input_kinds import draw, moved_into
 from nn_manual.functions.arguments import Arguments, as_tensor
 from nn_manual.functions.callables import Function, dtype_name, floats, is_array, label_of_function
 from nn_manual.functions.handwritten import Checked
 from nn_manual.layers.base import Domain
+from nn_manual.streams import Stream
 
 #: A random upstream gradient shows mistakes that ones would hide; a negative one shows a use of |grad_output|.
 UPSTREAMS = ("random", "negative")
@@ -142,7 +144,7 @@ class FunctionCase:
 
     def grad_outputs(self, outputs: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, dict[str, torch.Tensor]]]:
         """Each kind of upstream gradient, with the gradients of the outputs that are used, by name."""
-        generator = np.random.default_rng(self.seed)
+        generator = streams.generator(self.seed, Stream.UPSTREAM)  # not the numbers of inputs from the same seed
         for kind in self.upstreams:
             drawn = {
                 name: as_tensor(draw(kind, tuple(output.shape), self.dtype.name, generator))

@@ -154,7 +154,7 @@ def _copied(leaf: Any) -> Any:
     """A copy in the same layout: a handwritten forward may write into it."""
     if isinstance(leaf, torch.Tensor):
         return as_copy(leaf.detach())
-    return as_copy(as_tensor(leaf)).numpy() if isinstance(leaf, np.ndarray) else leaf
+    return as_copy(as_tensor(leaf)).numpy().view(type(leaf)) if isinstance(leaf, np.ndarray) else leaf
 
 
 def _array(tensor: torch.Tensor) -> Array:

@@ -15,7 +15,8 @@ from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.function_report import FunctionReport
 from nn_manual.functions.hints import describe_cause
 from nn_manual.functions.kinks import at_kinks
-from nn_manual.functions.pairs import pairs, values_of_reference
+from nn_manual.functions.low_precision import TooCoarse
+from nn_manual.functions.pairs import Noticed, pairs, values_of_reference
 from nn_manual.functions.swapped import describe_mixed_up
 
 #: The values of so many inputs are shown.
@@ -23,13 +24,17 @@ MOST_INPUTS = 3
 
 
 def judge(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> FunctionReport:
-    """Compare everything that the function and its reference compute. Raises CannotCompare as `pairs` does."""
-    habits: dict[str, str] = {}
-    compared = list(pairs(case, before_backward, habits))
+    """Compare everything that the function and its reference compute. Raises CannotCompare as `pairs` does, and
+    TooCoarse where the reference is too far from the truth in every tensor.
+    """
+    noticed = Noticed()
+    compared = list(pairs(case, before_backward, noticed))
+    if noticed.left_out and not compared:
+        raise TooCoarse(noticed.left_out[0])
     if not (compared or case.drawn or case.settled):
         raise CannotCompare(f"{case.label}: all that was returned is empty: there is nothing to compare")
     in_full, vacuous = tuple(_in_full(case, pair) for pair in compared), tuple(_vacuous(case, compared))
-    report = FunctionReport(in_full, vacuous=vacuous, habits=habits)
+    report = FunctionReport(in_full, vacuous=vacuous, habits=noticed.habits, left_out=tuple(noticed.left_out))
     if report.agrees:
         return report
     by_name = {pair.quantity.name: pair for pair in compared}

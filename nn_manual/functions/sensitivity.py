@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -11,38 +12,65 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from nn_manual.arrays import Array
 from nn_manual.check.judge.moved import Moved, effects_of
+from nn_manual.check.judge.moved_arrays import moved_array
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
-from nn_manual.functions.function_case import FunctionCase, eps_of
+from nn_manual.functions.function_case import Change, FunctionCase, eps_of
 from nn_manual.functions.handwritten import Handwritten
-from nn_manual.functions.pairs import values_of_reference
+from nn_manual.functions.pairs import pairs, values_of_reference
 
 
-def sensitivities(case: FunctionCase) -> tuple[dict[str, Array], dict[str, float]]:
+def sensitivities(case: FunctionCase, *, of_operations: bool = False) -> tuple[dict[str, Array], dict[str, float]]:
     """The reference's values in float64, by name, with 0 where one isn't finite; and how far each tensor moves, in
     units. The inputs, the upstream gradients and the results of all operations are moved at random by half a unit to
-    one and a half. After an exponential, they are moved by as many units as its exponent is large.
+    one and a half; `of_operations`, these results alone. After an exponential, they are moved by as many units as its
+    exponent is large.
     """
-    return _measured(case, takes_differences=not case.is_low)
+    return _measured(case, takes_differences=not case.is_low, moves_inputs=not of_operations)
 
 
 def own_sensitivities(case: FunctionCase) -> dict[str, float]:
-    """How far the function's own tensors move in the same way, as far as its operations are torch's. Empty for a
-    handwritten one, and for a function that raises an error in float64.
+    """How far the function's own tensors move in the same way, as far as its operations are torch's or NumPy's. Empty
+    for a function that raises an error in float64.
     """
-    if isinstance(case.function, Handwritten):
-        return {}
     try:
-        return _measured(replace(case, reference=case.function), takes_differences=False)[1]
-    except Exception as error:  # anyone's function may raise anything
+        if not isinstance(case.function, Handwritten):
+            own = replace(case, reference=case.function)
+            return _measured(own, takes_differences=False, moves_inputs=True)[1]
+        truth = _own_values(case, 0, 0)
+        effects = effects_of(lambda size, seed: _own_values(case, size, case.seed + seed), truth)
+    except Exception as error:  # anyone's function may raise anything, or on arrays of another class
         raise_if_nobodys_fault(error)
         return {}
+    return {name: float(effect.max(initial=0.0)) for name, effect in effects.items()}
 
 
-def _measured(case: FunctionCase, *, takes_differences: bool) -> tuple[dict[str, Array], dict[str, float]]:
+def _own_values(case: FunctionCase, size: float, seed: int) -> dict[str, Array]:
+    """What a handwritten function returns in float64, with all that it computes moved."""
+    assert isinstance(case.function, Handwritten)
+    backward, generator = case.function.backward, np.random.default_rng(seed)
+
+    def moved(array: Any) -> Any:
+        if isinstance(array, np.ndarray):
+            return moved_array(array.astype(np.float64), size, generator)
+        return _through(array)
+
+    function, change = case.function, as_double
+    if size:
+        function = replace(function, backward=lambda saved, *grads: backward(saved, *map(moved, grads)))
+        change = moved
+    with Moved(size, seed, 0) if size else nullcontext():
+        of_both = pairs(replace(case, function=function, change=change, watched=False))
+        return {pair.quantity.name: np.asarray(pair.ours) for pair in of_both}
+
+
+def _measured(
+    case: FunctionCase, *, takes_differences: bool, moves_inputs: bool
+) -> tuple[dict[str, Array], dict[str, float]]:
     truth = _values(replace(case, change=as_double))
     most = 1 / eps_of(case.dtype) if takes_differences else 0
-    effects = effects_of(lambda size, seed: _moved(case, Moved(size, case.seed + seed, most)), truth)
+    change = _through if moves_inputs else as_double
+    effects = effects_of(lambda size, seed: _moved(case, change, Moved(size, case.seed + seed, most)), truth)
     largest = {name: float(effect.max(initial=0.0)) for name, effect in effects.items()}
     return {name: np.where(np.isfinite(values), values, 0.0) for name, values in truth.items()}, largest
 
@@ -56,9 +84,11 @@ def _values(case: FunctionCase) -> dict[str, Array]:
     return {name: value.numpy() for name, value in values_of_reference(case).items()}
 
 
-def _moved(case: FunctionCase, moved: Moved) -> dict[str, Array]:
-    def changed(array: Any) -> torch.Tensor:
-        return torch.mul(as_tensor(array).double(), 1.0)  # an operation, whose result is moved
+def _through(array: Any) -> torch.Tensor:
+    """The values as the result of an operation: so they are moved."""
+    return torch.mul(as_tensor(array).double(), 1.0)
 
+
+def _moved(case: FunctionCase, change: Change, moved: Moved) -> dict[str, Array]:
     with moved, sdpa_kernel(SDPBackend.MATH):  # so that each step of an attention is moved, not its result alone
-        return _values(replace(case, change=changed))
+        return _values(replace(case, change=change))

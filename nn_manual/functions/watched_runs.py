@@ -32,11 +32,10 @@ HABITS = {
 
 
 class WatchedRuns:
-    """The runs of a case's function. `habits` has a sentence for each of the HABITS that was seen."""
+    """The runs of a case's function. `habits` gets a sentence for each of the HABITS that is seen."""
 
-    def __init__(self, case: FunctionCase) -> None:
-        self.case, self.kept = case, Unchanged(case.label, {})
-        self.habits: dict[str, str] = {}
+    def __init__(self, case: FunctionCase, habits: dict[str, str]) -> None:
+        self.case, self.kept, self.habits = case, Unchanged(case.label, {}), habits
         self.names = case.arguments.names
         self.forward: Forward | None = None
         self.first: dict[str, Any] = {}

@@ -85,4 +85,5 @@ class Moved(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no 
             return tensor
         signed = torch.rand(tensor.shape, generator=self.generator, dtype=torch.float64).mul_(2).sub_(1)
         signed = signed.add_(signed.sign(), alpha=0.5).mul_(self.size).to(tensor)
-        return tensor + magnitude * signed if magnitude else tensor.addcmul(signed, tensor, value=self.exponent)
+        moved = tensor + magnitude * signed if magnitude else tensor.addcmul(signed, tensor, value=self.exponent)
+        return torch.where(tensor.isfinite(), moved, tensor)  # the -inf of a mask stays what it is

@@ -51,7 +51,8 @@ class _Moved(np.ndarray):
         if np.asarray(values).dtype.kind != "f":
             return values
         signed = cls.generator.uniform(-1, 1, np.shape(values))
-        return values + values * (cls.fraction * (signed + np.copysign(0.5, signed)))
+        by = cls.fraction * (signed + np.copysign(0.5, signed))
+        return values + np.where(np.isfinite(values), values, 0) * by
 
     @classmethod
     def _viewed(cls, result: Any) -> Any:

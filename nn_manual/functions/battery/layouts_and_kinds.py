@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from nn_manual import streams
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.input_kinds import KINDS, draw, spread
 from nn_manual.functions.arguments import as_tensor
@@ -18,6 +19,7 @@ from nn_manual.functions.battery.shared_input import of_one_shape, one_in_both_p
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
 from nn_manual.functions.callables import dtype_name, floats, is_array
 from nn_manual.functions.function_case import FunctionCase, eps_of, with_leaves
+from nn_manual.streams import Stream
 
 #: The kinds of values that a function is tried on: those of the layers; the halves from -30 to 30, where thresholds
 #: lie; numbers whose exponential overflows; and numbers whose mean is large beside their deviation.
@@ -26,8 +28,10 @@ LARGE = 1000
 
 #: The mean, at which no sigmoid is 1 yet, and the deviation as a fraction of the mean, at least so many eps. In float32
 #: one rounding of the squared mean is then a quarter of the variance, and more than the 1e-5 that a norm usually adds.
-#: A variance computed as E[x**2] - E[x]**2 is off by such roundings, one from differences by a thousandth.
-MEAN, FRACTION, FEWEST_EPS = 16, 2.0**-11, 32
+#: A variance computed as E[x**2] - E[x]**2 is off by such roundings, one from differences by a thousandth. The mean
+#: lies halfway between two numbers: so in 16 bits its rounding is a sixteenth of the deviation, and a norm that centres
+#: in 16 bits is off by as much.
+MEAN, FRACTION, FEWEST_EPS = 16, 2.0**-11, 8
 
 #: How often a small input gets other values. A vector has 7 numbers on the small sizes: it has had all 121 values then.
 MOST_RUNS = 18
@@ -125,7 +129,7 @@ def _expanded_inputs(case: FunctionCase) -> None:
 #: How some kinds are made of normal numbers and the eps of the input's dtype.
 OF_NORMAL: dict[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
     "large": lambda values, _: LARGE * values,
-    "shifted": lambda values, eps: MEAN * (1 + max(FRACTION, FEWEST_EPS * eps) * values),
+    "shifted": lambda values, eps: MEAN * (1 + eps / 2 + max(FRACTION, FEWEST_EPS * eps) * values),
 }
 
 
@@ -138,7 +142,7 @@ def kinds(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 
 def _kind(trial: Trial, kind: str) -> str | None:
-    generator = np.random.default_rng(trial.seed)
+    generator = streams.generator(trial.seed, Stream.KINDS)
 
     def drawn(tensor: torch.Tensor) -> torch.Tensor:
         normal = kind in OF_NORMAL
@@ -147,8 +151,8 @@ def _kind(trial: Trial, kind: str) -> str | None:
 
     try:
         cases = _spread(trial.case, generator) if kind == "spread" else [with_leaves(trial.case, drawn)]
-        # `shifted` looks for terms that are larger in the function. In 16 bits most kernels have them.
-        notes = [agree(replace(case, own_terms=kind != "shifted" or case.is_low)) for case in cases]
+        # `shifted` looks for terms that are larger in the function.
+        notes = [agree(replace(case, own_terms=kind != "shifted")) for case in cases]
         return next(filter(None, notes), None)
     except CannotCompare as problem:
         if trial.kinds is None:  # nobody said that it takes such values
