@@ -61,7 +61,7 @@ def sample(composition: Callable[..., Any], *leaves: Any) -> Sample:
         (lambda x: 0 * x, "an output or a gradient is empty, or zero everywhere"),
         (lambda x: torch.complex(x, x), "an output is complex"),
         (lambda x: x / 0, "an output or a gradient of the composition isn't finite"),
-        (lambda x: x.exp() + torch.rand_like(x), "it draws random numbers"),
+        (lambda x: x.exp() + 0 * torch.rand_like(x), "it draws random numbers"),
         (lambda x: x.reshape(7), "RuntimeError: shape '[7]' is invalid for input of size 3"),
     ],
 )
@@ -104,13 +104,9 @@ raise SystemExit(main(range(1, 2)))
 """
 
 
-@pytest.mark.slow
 def test_a_few_operations_are_judged_as_they_were_worked_out() -> None:
-    """It alone reads torch's OpInfo."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ran = subprocess.run(
-        [sys.executable, "-c", A_FEW], env=environment, capture_output=True, text=True, check=False
-    )
+    ran = subprocess.run([sys.executable, "-c", A_FEW], env=environment, capture_output=True, text=True, check=False)
     lines = ran.stdout.splitlines()
     assert lines[:6] == [
         "abs: a primitive of the composition has no derivative",
