@@ -116,6 +116,6 @@ def test_a_few_operations_are_judged_as_they_were_worked_out() -> None:
         f"index_fill: {AS_KNOWN}",
         "normal: it draws random numbers",
     ], ran.stderr
-    assert "1 addcdiv: 6 samples, right" in [line.strip() for line in lines]
+    assert "1 addcdiv: 6 samples, right" in lines
     assert [line.split() for line in lines if line.startswith((RIGHT, BLAMED))] == [["right", "1"], ["BLAMED", "0"]]
     assert ran.returncode == 0

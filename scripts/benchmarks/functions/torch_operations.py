@@ -83,7 +83,9 @@ def main(numbers: range | None = None) -> int:
             continue
         reports = [(sample, sample.report()) for sample in operation.samples()]
         verdict = verdict_of(operation.name, reports)
-        print(f"{number:2} {operation.name}: {counted(len(reports), 'sample')}, {verdict}", flush=True)
+        why = f": {KNOWN[operation.name].what}" if verdict == AS_KNOWN else ""
+        line = f"{number} {operation.name}: {counted(len(reports), 'sample')}, {verdict}{why}"
+        print(*wrapped(line), sep="\n", flush=True)
         for sample, report in reports if verdict == BLAMED else ():
             if not (report.passed or sample.says_itself):
                 print(f"{report}\n", flush=True)
