@@ -20,8 +20,10 @@ from nn_manual.functions.battery.dtypes import dtype, full_size
 from nn_manual.functions.battery.grad_output import grad_output
 from nn_manual.functions.battery.in_place import in_place
 from nn_manual.functions.battery.layouts_and_kinds import kinds, layouts
+from nn_manual.functions.battery.modes import autocast, evaluation, no_grad
+from nn_manual.functions.battery.not_finite import not_finite
 from nn_manual.functions.battery.requires import requires_grad
-from nn_manual.functions.battery.runs import determinism, no_grad, retain_graph, settings, two_forwards
+from nn_manual.functions.battery.runs import determinism, retain_graph, settings, two_forwards
 from nn_manual.functions.battery.time_and_memory import cost
 from nn_manual.functions.battery.trial import Family, Run, Skip, Trial, Wrong
 from nn_manual.functions.battery.writes import writes
@@ -61,10 +63,13 @@ FAMILIES: dict[str, Family] = {
     "changed": changed,
     "retain_graph": retain_graph,
     "no_grad": no_grad,
+    "autocast": autocast,
+    "eval": evaluation,
     "determinism": determinism,
     "settings": settings,
     "inputs": layouts,
     "kinds": kinds,
+    "not finite": not_finite,
     "sizes": sizes,
     "dtype": dtype,
     "twice": twice,

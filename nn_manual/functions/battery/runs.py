@@ -1,4 +1,4 @@
-"""The rows of several runs: two forwards before their backwards, two backwards, no backward, and the same run twice."""
+"""The rows of several runs: two forwards before their backwards, two backwards, and the same run twice."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import numpy as np
 import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
+from nn_manual.check.conduct.unchanged import same_values
 from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.functions.battery.one_run import back_of, forward_of
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
-from nn_manual.functions.callables import Forward, Function, by_autograd, floats, is_array
+from nn_manual.functions.callables import Function, by_autograd, is_array
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase, with_leaves
-from nn_manual.functions.handwritten import Handwritten, run_function
+from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.outputs import BUFFER
 from nn_manual.functions.settings import noticed_in
@@ -42,9 +43,9 @@ def _first_back_first(case: FunctionCase) -> None:
     with _explained(case):
         agree(case, lambda: _quietly(other, back=False))
     if is_right(other):
-        first = _forward(case)
+        first = forward_of(case)
         with _explained(case):
-            agree(replace(other, upstreams=other.upstreams[:1]), lambda: _back(case, first))
+            agree(replace(other, upstreams=other.upstreams[:1]), lambda: back_of(case, first))
 
 
 def is_right(case: FunctionCase) -> bool:
@@ -65,25 +66,29 @@ def _last_back_first(case: FunctionCase) -> None:
 def _of_one_object(case: FunctionCase, run_again: Function) -> str | None:
     """Most classes for training keep what their last forward saved: that isn't wrong, but worth a note."""
     with naming(case.label, "a run"):
-        expected = [grad if grad is None else grad.clone() for grad in _back(case, _forward(case))]
-        ran, other = _forward(case), on_other_values(case)
+        expected = [grad if grad is None else grad.clone() for grad in back_of(case, forward_of(case))]
+        ran, other = forward_of(case), on_other_values(case)
         case.arguments.call(lambda *positional, **named: run_again(ran.saved, *positional, **named), other.leaves())
-        found = _back(case, ran)
+        found = back_of(case, ran)
     if all(map(_same, expected, found)):
         return None
     return "one cache for all calls: backward belongs to the last forward of its object"
 
 
 def _on_moved_buffers(case: FunctionCase) -> None:
-    """Function and reference begin with the buffers that the reference's forward on other values left."""
+    try:
+        agree(with_moved_buffers(case))
+    except (Wrong, CannotCompare) as problem:
+        raise Wrong(f"differs in its second forward, on the buffers that the first one left: {problem}") from problem
+
+
+def with_moved_buffers(case: FunctionCase) -> FunctionCase:
+    """The case whose buffers are those that the reference's forward on other values leaves."""
     other, arguments = on_other_values(case), case.arguments
     with raised_by_the_reference():
         left = by_autograd(case.reference, other.arguments, other.leaves(), other.wants()).outputs
     moved = {name: left[f"{BUFFER}{name}"].to(buffer) for name, buffer in arguments.buffers.items()}
-    try:
-        agree(replace(case, arguments=replace(arguments, buffers=moved)))
-    except (Wrong, CannotCompare) as problem:
-        raise Wrong(f"differs in its second forward, on the buffers that the first one left: {problem}") from problem
+    return replace(case, arguments=replace(arguments, buffers=moved))
 
 
 @contextlib.contextmanager
@@ -106,35 +111,11 @@ def _quietly(case: FunctionCase, *, back: bool) -> None:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            ran = _forward(case)
+            ran = forward_of(case)
             if back:
-                _back(case, ran)
+                back_of(case, ran)
     except Exception as error:  # anyone's function may raise anything
         raise_if_nobodys_fault(error)
-
-
-def _forward(case: FunctionCase) -> Forward:
-    return run_function(case.function, case.arguments, case.leaves(), case.wants())
-
-
-def _back(case: FunctionCase, ran: Forward) -> list[Any]:
-    differentiable = {
-        name: output
-        for name, output in ran.outputs.items()
-        if is_array(output) and floats(output) and (output.requires_grad or isinstance(case.function, Handwritten))
-    }
-    _, grad_outputs = next(case.grad_outputs(differentiable))
-    return _restored(case, ran, grad_outputs)
-
-
-def _restored(case: FunctionCase, ran: Forward, grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
-    """The gradients; what a habit of the function has overwritten for them is as before."""
-    kept = Unchanged(case.label, dict(arrays_in(ran.saved) if case.habits else ()))
-    found = ran.backward(grad_outputs)
-    if kept.changed():
-        found = [grad.detach().clone() if isinstance(grad, torch.Tensor) else grad for grad in found]
-        kept.restore()
-    return found
 
 
 def retain_graph(trial: Trial) -> Iterator[tuple[str, Run]]:
@@ -144,11 +125,11 @@ def retain_graph(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 def _twice_back(case: FunctionCase) -> str | None:
     with naming(case.label, "backward"):
-        ran = _forward(case)
-        first = [grad if grad is None else grad.to_dense().clone() for grad in _back(case, ran)]
+        ran = forward_of(case)
+        first = [grad if grad is None else grad.to_dense().clone() for grad in back_of(case, ran)]
     try:
         with naming(case.label, "the second backward after one forward"):
-            second = _back(case, ran)
+            second = back_of(case, ran)
     except CannotCompare as problem:
         if "saved" in case.habits:
             raise Skip("it writes into what it saved") from problem
@@ -162,26 +143,6 @@ def _twice_back(case: FunctionCase) -> str | None:
     return None
 
 
-def no_grad(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Forward alone: under torch.no_grad(), on inputs that require no gradient, and under torch.inference_mode(), where
-    tensors have no version.
-    """
-    yield "", lambda: _no_grad(trial.case)
-    yield "inference_mode", lambda: _inference(trial.case)
-
-
-def _no_grad(case: FunctionCase) -> None:
-    case = replace(case, wanted=frozenset())
-    with torch.no_grad():
-        agree(case)
-    agree(case)
-
-
-def _inference(case: FunctionCase) -> None:
-    with torch.inference_mode():
-        agree(replace(case, wanted=frozenset()))
-
-
 def settings(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Global settings stay as they are: torch's default dtype, its number of threads, its seed, and others."""
     yield "", lambda: _leaves_settings(trial.case)
@@ -189,7 +150,7 @@ def settings(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 def _leaves_settings(case: FunctionCase) -> None:
     with naming(case.label, "a run"):
-        noticed = noticed_in(lambda: _back(case, _forward(case)))
+        noticed = noticed_in(lambda: back_of(case, forward_of(case)))
     if noticed:
         raise Wrong(f"it changes {noticed[0]}; the check sets that back after each run, but nobody else does")
 
@@ -201,10 +162,10 @@ def determinism(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 def _deterministic(case: FunctionCase) -> None:
     with naming(case.label, "a run"):
-        ran, again = _forward(case), _forward(case)
+        ran, again = forward_of(case), forward_of(case)
         outputs, others = ({n: o for n, o in run.outputs.items() if is_array(o)} for run in (ran, again))
         outputs = {name: output.detach().clone() for name, output in outputs.items()}
-        grads, other_grads = _back(case, ran), _back(case, again)
+        grads, other_grads = back_of(case, ran), back_of(case, again)
     different = [name for name, output in outputs.items() if not _same(output, others[name].detach())]
     pairs = zip(case.floating, grads, other_grads, strict=True)
     different += [f"grad_{name}" for name, grad, other in pairs if not _same(grad, other)]

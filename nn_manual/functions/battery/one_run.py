@@ -1,0 +1,47 @@
+"""One run of a case's function, beside nothing: its forward, its backward, and what both return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from nn_manual.check.conduct.unchanged import Unchanged, arrays_in
+from nn_manual.functions.callables import Forward, floats, is_array
+from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.handwritten import Handwritten, run_function
+
+
+def forward_of(case: FunctionCase) -> Forward:
+    """The function's forward on the case's inputs."""
+    return run_function(case.function, case.arguments, case.leaves(), case.wants())
+
+
+def back_of(case: FunctionCase, ran: Forward) -> list[Any]:
+    """The gradients that a forward's backward returns, under the case's first upstream gradient."""
+    differentiable = {
+        name: output
+        for name, output in ran.outputs.items()
+        if is_array(output) and floats(output) and (output.requires_grad or isinstance(case.function, Handwritten))
+    }
+    _, grad_outputs = next(case.grad_outputs(differentiable))
+    return _restored(case, ran, grad_outputs)
+
+
+def _restored(case: FunctionCase, ran: Forward, grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
+    """The gradients; what a habit of the function has overwritten for them is as before."""
+    kept = Unchanged(case.label, dict(arrays_in(ran.saved) if case.habits else ()))
+    found = ran.backward(grad_outputs)
+    if kept.changed():
+        found = [grad.detach().clone() if isinstance(grad, torch.Tensor) else grad for grad in found]
+        kept.restore()
+    return found
+
+
+def values_of(case: FunctionCase) -> dict[str, torch.Tensor]:
+    """The floating outputs and the gradients of one run, by name, without those gradients that are absent."""
+    ran = forward_of(case)
+    found = {name: output.detach().clone() for name, output in ran.outputs.items() if floats(output)}
+    names = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
+    grads = zip(names, back_of(case, ran), strict=True)
+    return found | {f"grad_{name}": grad.to_dense().detach() for name, grad in grads if grad is not None}
