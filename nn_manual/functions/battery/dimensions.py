@@ -65,7 +65,7 @@ def few_sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
         alone, past_a_block = FEW
         for name in free_dimensions(trial.sizes):
             yield f"{name}={alone}", lambda name=name: _size(trial, {name: alone})  # type: ignore[misc] # a default
-            yield f"{name}={past_a_block}", lambda name=name: _past(_case(trial, {name: past_a_block}))  # type: ignore[misc] # a default
+            yield f"{name}={past_a_block}", lambda name=name: _past(case_of_sizes(trial, {name: past_a_block}))  # type: ignore[misc] # a default
 
 
 def _leads(trial: Trial, name: str) -> bool:
@@ -92,20 +92,25 @@ def _no_sizes() -> None:
 
 
 def _size(trial: Trial, changed: Mapping[str, int]) -> None:
-    agree(replace(_case(trial, changed), drawn=True))
+    agree(replace(case_of_sizes(trial, changed), drawn=True))
 
 
 def _long(trial: Trial, name: str, size: int, seconds: dict[str, float]) -> None:
     """`seconds` are those that the size before it took, by dimension."""
     if seconds.get(name, 0) > MOST_SECONDS:
         raise Skip(f"the size before took over {MOST_SECONDS} s; name the size in `sizes` to try it")
-    if peak_of_reference(_case(trial, {name: BEFORE_IT})) * (size / BEFORE_IT) ** 2 > MOST_BYTES:
-        raise Skip("it may take much memory; name the size in `sizes` to try it")
+    raise_if_much_memory(trial, name, size)
     start = time.process_time()
     try:
-        _past(_case(trial, {name: size}))
+        _past(case_of_sizes(trial, {name: size}))
     finally:
         seconds[name] = time.process_time() - start
+
+
+def raise_if_much_memory(trial: Trial, name: str, size: int) -> None:
+    """Raise Skip for a long size at which the reference alone may take more than MOST_BYTES."""
+    if peak_of_reference(case_of_sizes(trial, {name: BEFORE_IT})) * (size / BEFORE_IT) ** 2 > MOST_BYTES:
+        raise Skip("it may take much memory; name the size in `sizes` to try it")
 
 
 def _past(case: FunctionCase) -> None:
@@ -114,7 +119,8 @@ def _past(case: FunctionCase) -> None:
     agree(replace(case, drawn=True, excuses_terms=not case.is_low))
 
 
-def _case(trial: Trial, changed: Mapping[str, int]) -> FunctionCase:
+def case_of_sizes(trial: Trial, changed: Mapping[str, int]) -> FunctionCase:
+    """The case of the small sizes, without those that are changed. Raises Skip where there are no such inputs."""
     try:
         return trial.at({**trial.small_sizes, **changed})
     except Exception as error:  # anyone's function may raise anything

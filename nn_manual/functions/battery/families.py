@@ -14,6 +14,7 @@ from tqdm import tqdm
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import first_words_of, out_of_memory, raise_if_nobodys_fault
 from nn_manual.functions.battery.changed_tensors import changed
+from nn_manual.functions.battery.determinism import determinism
 from nn_manual.functions.battery.dimensions import sizes
 from nn_manual.functions.battery.double_backward import twice
 from nn_manual.functions.battery.dtypes import dtype, full_size
@@ -23,7 +24,7 @@ from nn_manual.functions.battery.layouts_and_kinds import kinds, layouts
 from nn_manual.functions.battery.modes import autocast, evaluation, no_grad
 from nn_manual.functions.battery.not_finite import not_finite
 from nn_manual.functions.battery.requires import requires_grad
-from nn_manual.functions.battery.runs import determinism, retain_graph, settings, two_forwards
+from nn_manual.functions.battery.runs import retain_graph, settings, two_forwards
 from nn_manual.functions.battery.time_and_memory import cost
 from nn_manual.functions.battery.trial import Family, Run, Skip, Trial, Wrong
 from nn_manual.functions.battery.writes import writes

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from nn_manual.check.conduct.unchanged import Unchanged, arrays_in
+from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
 from nn_manual.functions.callables import Forward, floats, is_array
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Handwritten, run_function
@@ -45,3 +45,10 @@ def values_of(case: FunctionCase) -> dict[str, torch.Tensor]:
     names = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
     grads = zip(names, back_of(case, ran), strict=True)
     return found | {f"grad_{name}": grad.to_dense().detach() for name, grad in grads if grad is not None}
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    """Whether two tensors are the same to the last bit; an absent one is the same as another absent one."""
+    if one is None or other is None:
+        return one is other
+    return one.shape == other.shape and same_values(one.to_dense(), other.to_dense())

@@ -1,4 +1,4 @@
-"""The rows of several runs: two forwards before their backwards, two backwards, and the same run twice."""
+"""The rows of runs beside each other: two forwards before their backwards, two backwards, and what a run leaves."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.conduct.unchanged import same_values
 from nn_manual.errors import raise_if_nobodys_fault
-from nn_manual.functions.battery.one_run import back_of, forward_of
-from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
-from nn_manual.functions.callables import Function, by_autograd, is_array
+from nn_manual.functions.battery.one_run import back_of, forward_of, same_bits
+from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
+from nn_manual.functions.callables import Function, by_autograd
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase, with_leaves
 from nn_manual.functions.handwritten import Handwritten
@@ -70,7 +68,7 @@ def _of_one_object(case: FunctionCase, run_again: Function) -> str | None:
         ran, other = forward_of(case), on_other_values(case)
         case.arguments.call(lambda *positional, **named: run_again(ran.saved, *positional, **named), other.leaves())
         found = back_of(case, ran)
-    if all(map(_same, expected, found)):
+    if all(map(same_bits, expected, found)):
         return None
     return "one cache for all calls: backward belongs to the last forward of its object"
 
@@ -135,7 +133,7 @@ def _twice_back(case: FunctionCase) -> str | None:
             raise Skip("it writes into what it saved") from problem
         raise
     for name, grad, again in zip(case.floating, first, second, strict=True):
-        if not _same(grad, again):
+        if not same_bits(grad, again):
             of_object = isinstance(case.function, Handwritten) and case.function.run_again
             if of_object and grad is not None and again is not None and torch.allclose(2 * grad, again):
                 return "its gradients add up from call to call"
@@ -153,28 +151,3 @@ def _leaves_settings(case: FunctionCase) -> None:
         noticed = noticed_in(lambda: back_of(case, forward_of(case)))
     if noticed:
         raise Wrong(f"it changes {noticed[0]}; the check sets that back after each run, but nobody else does")
-
-
-def determinism(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Two runs on the same inputs agree to the last bit. A function that is random by design takes a seed or a mask."""
-    yield "", lambda: on_all_sizes(trial, _deterministic)
-
-
-def _deterministic(case: FunctionCase) -> None:
-    with naming(case.label, "a run"):
-        ran, again = forward_of(case), forward_of(case)
-        outputs, others = ({n: o for n, o in run.outputs.items() if is_array(o)} for run in (ran, again))
-        outputs = {name: output.detach().clone() for name, output in outputs.items()}
-        grads, other_grads = back_of(case, ran), back_of(case, again)
-    different = [name for name, output in outputs.items() if not _same(output, others[name].detach())]
-    pairs = zip(case.floating, grads, other_grads, strict=True)
-    different += [f"grad_{name}" for name, grad, other in pairs if not _same(grad, other)]
-    if different:
-        advice = "a function that is random by design takes a seed or a mask"
-        raise Wrong(f"{different[0]} differs when it runs twice on the same inputs; {advice}")
-
-
-def _same(one: Any, other: Any) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.shape == other.shape and same_values(one.to_dense(), other.to_dense())

@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.trial import Run, Trial
 from nn_manual.functions.callables import is_array
+from nn_manual.functions.exceptions import raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Checked, run_function
 from nn_manual.functions.outputs import check_structure
@@ -39,7 +40,8 @@ def _cost(trial: Trial) -> str:
 
 def peak_of_reference(case: FunctionCase) -> int:
     """The most bytes that the tensors of the reference's forward take at once, without the inputs."""
-    return _peak(case, lambda: run_function(case.reference, case.arguments, case.leaves(), case.wants()))
+    with raised_by_the_reference():
+        return _peak(case, lambda: run_function(case.reference, case.arguments, case.leaves(), case.wants()))
 
 
 def _measured(case: FunctionCase, function: Checked) -> tuple[float, int]:
