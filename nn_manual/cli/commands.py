@@ -105,6 +105,8 @@ def check(options: argparse.Namespace) -> int:
 def check_function(options: argparse.Namespace) -> int:
     """Check a function against its definition. Returns the exit status."""
     if sys.platform == "win32":
+        if options.timeout is not None:
+            raise ConfigError("--timeout: on Windows the check has no process of its own, which could be ended")
         from nn_manual.functions.from_text import check_named_function as check_named
     else:
         from nn_manual.cli.own_process import check_in_own_process as check_named

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from nn_manual.cli import commands
+
+#: A week: what takes longer has hung. A system's clock can't wait for any number of seconds.
+MOST_SECONDS = 604_800
 
 EXIT_STATUSES_OF_A_FUNCTION = """\
 exit status:
   0    every value and every row is right
   2    usage, too little memory, or something can't be imported, doesn't fit or
        has no gradient
-  3    a value or a row is wrong, or a row ended the process
+  3    a value or a row is wrong, took too long, or ended the process
 """
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0, up to {MOST_SECONDS:,}")
+    return seconds
 
 
 def add_function_options(parser: argparse.ArgumentParser) -> None:
@@ -60,5 +74,11 @@ def add_function_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="ROW", help="a row or a family of rows to run, in place of all"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="a row that takes longer is wrong, and the others still run (default: no limit); not on Windows",
     )
     parser.set_defaults(command=commands.check_function)

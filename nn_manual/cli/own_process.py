@@ -1,4 +1,4 @@
-"""check-function in a process of its own: a kernel may end the process, and this is reported, too.
+"""check-function in a process of its own: a kernel may end the process, or hang, and this is reported, too.
 
 Not on Windows, which passes no pipe to a process by its number.
 """
@@ -36,6 +36,8 @@ ENDS_WITHIN = 10
 MOST_ENDS = 8
 #: How the name of the work under way begins if it is a row.
 ROW = "row "
+#: How what faulthandler writes begins if it has ended a process that took too long.
+TOO_LONG = "Timeout ("
 #: An option of Linux's prctl: which signal a process gets when its parent has ended.
 PR_SET_PDEATHSIG = 1
 
@@ -51,8 +53,8 @@ class FunctionVerdict(NamedTuple):
 
 
 def check_in_own_process(request: Request) -> FunctionVerdict:
-    """Run `check_named_function(request)` in a new process. If a kernel ends the process in a row, another process
-    goes on behind that row.
+    """Run `check_named_function(request)` in a new process. If a kernel ends the process in a row, or takes longer than
+    the request allows, another process goes on behind that row.
 
     Raises the errors of the arguments, and ConfigError where the process ends while it imports.
     """
@@ -90,7 +92,7 @@ def _checked(request: Request, known: dict[str, tuple[str, str]], suspected: set
                     if what == "error":
                         raise value
                     return FunctionVerdict(*value)
-            words, by_reference = _how_it_ended(process.wait(), dump)
+            words, by_reference = _how_it_ended(process.wait(), dump, request.timeout)
             if doing is None:
                 raise ConfigError(f"{words}, while {_imported(request)} imported")
             if not doing.startswith(ROW):
@@ -101,10 +103,10 @@ def _checked(request: Request, known: dict[str, tuple[str, str]], suspected: set
             row = doing.removeprefix(ROW)
             if not by_reference:
                 known[row] = ("WRONG", words)
-            elif words in suspected:
+            elif row in suspected:
                 known[row] = ("skipped", f"in the reference {words}")
             else:
-                suspected.add(words)
+                suspected.add(row)
             return None
         except Interrupted as interrupted:
             if doing is not None:
@@ -142,14 +144,17 @@ def _received(reader: Connection, process: subprocess.Popen[bytes]) -> Iterator[
                 yield reader.recv()
 
 
-def _how_it_ended(status: int, dump: IO[str]) -> tuple[str, bool]:
-    """How a process ended that has sent no last message, in words; and whether a signal ended it in the reference."""
+def _how_it_ended(status: int, dump: IO[str], timeout: float | None) -> tuple[str, bool]:
+    """How a process ended that has sent no last message, in words; and whether it ended in the reference."""
     if -status in SIGNALS:
         raise Interrupted(-status)
     from nn_manual.functions.exceptions import is_of_the_reference_in_dump, place_in_dump
 
     dump.seek(0)
     dumped = dump.read()
+    if dumped.startswith(TOO_LONG):
+        of_main_thread = dumped.rpartition("\nThread ")[2]
+        return f"it took over {timeout:g} s{place_in_dump(of_main_thread)}", is_of_the_reference_in_dump(of_main_thread)
     how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
     return f"the process ended with {how}{place_in_dump(dumped)}", is_of_the_reference_in_dump(dumped)
 
@@ -173,7 +178,10 @@ def run(own_end: int, dump: int, parent: int) -> None:
         def told(what: str | BatteryRow) -> None:
             if isinstance(what, str):
                 _say(connection, "begins", what)
+                if request.timeout is not None:
+                    faulthandler.dump_traceback_later(request.timeout, exit=True, file=dump)
             else:
+                faulthandler.cancel_dump_traceback_later()
                 _say(connection, "row", (what.name, (what.verdict, what.note)))  # a Row itself would need torch
 
         try:

@@ -22,6 +22,12 @@ BY_THE_REFERENCE = "raised by the reference"
 #: Code that a message doesn't point at: this package's, torch's, and that of Python's import system.
 _OTHERS_CODE = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent), "<frozen ")
 
+#: The functions of this package that run the reference, and nothing else of the user's but its inputs.
+RUN_THE_REFERENCE = {
+    *("_run_reference", "_back_through_reference", "values_of_reference"),
+    *("values_of_its_reference", "peak_of_reference", "with_moved_buffers"),
+}
+
 
 @contextmanager
 def going_on() -> Iterator[None]:
@@ -101,15 +107,15 @@ def place_in(frames: Iterable[traceback.FrameSummary]) -> str:
 
 
 def is_of_the_reference_in_dump(dump: str) -> bool:
-    """Whether the reference ran when a signal ended the process, by what Python's faulthandler wrote then. In
+    """Whether the reference ran when the process was ended, by what Python's faulthandler wrote then. In
     own_sensitivities the function runs in the place of the reference.
     """
     own = re.findall(rf'^  File "{re.escape(_OTHERS_CODE[0])}.+", line \d+ in (.+)', dump, re.MULTILINE)
-    return not {"_run_reference", "_back_through_reference"}.isdisjoint(own) and "own_sensitivities" not in own
+    return not RUN_THE_REFERENCE.isdisjoint(own) and "own_sensitivities" not in own
 
 
 def place_in_dump(dump: str) -> str:
-    """Where in the user's code a signal ended the process, as by `place_of`, by what Python's faulthandler wrote."""
+    """Where in the user's code the process was ended, as by `place_of`, by what Python's faulthandler wrote."""
     frames = re.findall(r'^  File "(.+)", line (\d+) in ', dump, re.MULTILINE)
     others = (*_OTHERS_CODE, sysconfig.get_path("stdlib"), "<string>")
     own = [(file, line) for file, line in frames if not file.startswith(others)]

@@ -105,6 +105,11 @@ class FunctionCase:
         return self.eps_of_low_precision is not None
 
     @property
+    def is_in_float32(self) -> bool:
+        """Whether all floating inputs are float32."""
+        return all(dtype_name(leaf) == "float32" for leaf in self.arguments.leaves if floats(leaf))
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype that decides the tolerance: float64 if all floating inputs have 64 bits, else float32."""
         names = {dtype_name(self.change(leaf)) for leaf in self.arguments.leaves if floats(leaf)}

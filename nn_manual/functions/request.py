@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 class Request(NamedTuple):
     """The options of `nn-manual check-function`. `backward` makes a pair with the function, `reference` may be absent,
-    and `integers` has entries such as "2=C": the second input has integers from 0 on, below C.
+    and `integers` has entries such as "2=C": the second input has integers from 0 on, below C. `timeout` is the most
+    seconds that a row may take; None sets no limit.
     """
 
     function: str
@@ -22,6 +23,7 @@ class Request(NamedTuple):
     tolerance: float | None = None
     skip: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    timeout: float | None = None
 
 
 def request_of(options: argparse.Namespace) -> Request:
@@ -38,4 +40,5 @@ def request_of(options: argparse.Namespace) -> Request:
         options.tolerance,
         tuple(options.skip),
         tuple(options.only),
+        options.timeout,
     )

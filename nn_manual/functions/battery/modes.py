@@ -15,11 +15,11 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MEANINGLESS
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
-from nn_manual.functions.battery.one_run import forward_of, values_of
+from nn_manual.functions.battery.one_run import forward_of, values_of, values_of_its_reference
 from nn_manual.functions.battery.runs import with_moved_buffers
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
 from nn_manual.functions.callables import applied, dtype_name, floats
-from nn_manual.functions.exceptions import naming, raised_by_the_reference
+from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.low_precision import TooCoarse
 
@@ -88,23 +88,18 @@ def autocast(trial: Trial) -> Iterator[tuple[str, Run]]:
     """
     if trial.is_pair or trial.reference is None:
         return
-    if _is_in_float32(trial.case):
+    if trial.case.is_in_float32:
         yield "", lambda: _under_autocast(trial.case)
     elif "float32" in trial.dtypes:
         yield "", lambda: _under_autocast(trial.like_case("float32"))
-
-
-def _is_in_float32(case: FunctionCase) -> bool:
-    return all(dtype_name(leaf) == "float32" for leaf in case.arguments.leaves if floats(leaf))
 
 
 def _under_autocast(case: FunctionCase) -> str | None:
     """The function must be about as near to the reference in float32 as the reference is under autocast. One that has
     no rule for autocast may compute in float32. Gradients that are all rounding in bfloat16 are left out.
     """
-    with raised_by_the_reference():
-        exact = values_of(replace(case, function=case.reference))
-        theirs = values_of(replace(case, function=_casting(case.reference, case)))
+    exact = values_of_its_reference(case)
+    theirs = values_of_its_reference(replace(case, reference=_casting(case.reference, case)))
     ours = _own_values(case)
     least = torch.finfo(torch.bfloat16).eps * max(map(_largest, exact.values()), default=0.0)
     num_judged = 0

@@ -11,10 +11,10 @@ import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.arguments import as_tensor
-from nn_manual.functions.battery.one_run import values_of
+from nn_manual.functions.battery.one_run import values_of, values_of_its_reference
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong
 from nn_manual.functions.callables import floats
-from nn_manual.functions.exceptions import naming, raised_by_the_reference
+from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
 
 VALUES = {"NaN": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -81,8 +81,7 @@ def _spoilt(case: FunctionCase, name: str, row: int, called: str, value: float) 
 
 def _both(case: FunctionCase, doing: str) -> tuple[Values, Values]:
     """What the function computes, and what its reference does."""
-    with raised_by_the_reference():
-        theirs = values_of(replace(case, function=case.reference))
+    theirs = values_of_its_reference(case)
     with naming(case.label, doing):
         return values_of(case), theirs
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
 from nn_manual.functions.callables import Forward, floats, is_array
+from nn_manual.functions.exceptions import raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Handwritten, run_function
 
@@ -45,6 +47,12 @@ def values_of(case: FunctionCase) -> dict[str, torch.Tensor]:
     names = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
     grads = zip(names, back_of(case, ran), strict=True)
     return found | {f"grad_{name}": grad.to_dense().detach() for name, grad in grads if grad is not None}
+
+
+def values_of_its_reference(case: FunctionCase) -> dict[str, torch.Tensor]:
+    """The same of the reference."""
+    with raised_by_the_reference():
+        return values_of(replace(case, function=case.reference))
 
 
 def same_bits(one: Any, other: Any) -> bool:
