@@ -179,7 +179,7 @@ def with_leaves(case: FunctionCase, change: Callable[[torch.Tensor], torch.Tenso
             return leaf
         tensor = change(as_tensor(leaf).detach())
         if (domain := case.domain(name)) != "real":
-            inside = torch.from_numpy(moved_into(domain, tensor.double().numpy())).to(tensor)
+            inside = torch.from_numpy(moved_into(domain, tensor.double().cpu().numpy())).to(tensor)
             tensor = torch.where(inside == tensor, tensor, inside)
         return tensor if isinstance(leaf, torch.Tensor) else tensor.numpy()
 

@@ -181,7 +181,7 @@ class _Around:
         leaves = list(self.case.arguments.leaves)
         for name, places in self.places.items():
             leaf = as_tensor(self.leaves[name])
-            step = torch.from_numpy((move * self.steps)[places]).reshape(leaf.shape)
+            step = torch.from_numpy((move * self.steps)[places]).reshape(leaf.shape).to(leaf.device)
             leaves[self.case.arguments.names.index(name)] = leaf + step
         arguments = replace(self.case.arguments, leaves=tuple(leaves))
         with within or nullcontext():
@@ -203,7 +203,7 @@ class _Around:
 
     @staticmethod
     def _steps(leaf: Array | torch.Tensor) -> Array:
-        values = np.abs(as_tensor(leaf).detach().numpy()).reshape(-1)
+        values = np.abs(as_tensor(leaf).detach().cpu().numpy()).reshape(-1)
         steps: Array = STEP * np.maximum(values, 1.0)
         return steps
 
@@ -220,8 +220,8 @@ class _Shifted(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has 
         is_smooth = func.overloadpacket in SMOOTH and isinstance(result, torch.Tensor)
         if not is_smooth or result.dtype != torch.float64:
             return result
-        ramp = torch.linspace(-self.later, self.later, result.numel(), dtype=torch.float64).reshape(result.shape)
-        return result + STEP * (self.way + ramp) * result.abs().clamp(min=1)
+        ramp = torch.linspace(-self.later, self.later, result.numel(), dtype=torch.float64, device=result.device)
+        return result + STEP * (self.way + ramp.reshape(result.shape)) * result.abs().clamp(min=1)
 
 
 def _drawn(generator: np.random.Generator, size: int, count: int = NUM_DRAWS) -> Array:

@@ -28,7 +28,8 @@ from nn_manual.functions.battery.runs import retain_graph, settings, two_forward
 from nn_manual.functions.battery.time_and_memory import cost
 from nn_manual.functions.battery.trial import Family, Run, Skip, Trial, Wrong
 from nn_manual.functions.battery.writes import writes
-from nn_manual.functions.exceptions import is_of_the_reference, met_in, place_of
+from nn_manual.functions.exceptions import met_in, place_of
+from nn_manual.functions.exceptions import told as what_was_raised
 from nn_manual.functions.function_report import AS_ABOVE, AS_ASKED, FULL_SIZE, WRITES, BatteryRow
 from nn_manual.functions.low_precision import TooCoarse
 from nn_manual.functions.settings import kept_generators
@@ -185,5 +186,6 @@ def _row(family: str, variant: str, run: Run, chosen: Chosen, met: Collection[st
             return BatteryRow(family, variant, "WRONG", one_line(str(error)))
         if isinstance(error, Skip | TooCoarse):
             return BatteryRow(family, variant, "skipped", one_line(str(error)))
-        by_whom = "the reference" if is_of_the_reference(error) else "the check"
-        return BatteryRow(family, variant, "skipped", f"{by_whom} raised {first_words_of(error)}{place_of(error)}")
+        has_a_note = bool(getattr(error, "__notes__", []))  # about who raised it
+        words = what_was_raised(error) if has_a_note else f"the check raised {first_words_of(error)}{place_of(error)}"
+        return BatteryRow(family, variant, "skipped", words)

@@ -103,7 +103,7 @@ def _of_two_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Te
 def _permutes(tensor: torch.Tensor, lengths: Collection[int]) -> bool:
     """Whether 0, 1, 2, ... stand along an axis, each once, and that axis is as long as one of a floating input."""
     return any(
-        bool((tensor.sort(axis).values.movedim(axis, -1) == torch.arange(length)).all())
+        bool((tensor.sort(axis).values.movedim(axis, -1) == torch.arange(length, device=tensor.device)).all())
         for axis, length in enumerate(tensor.shape)
         if length > 1 and length in lengths
     )

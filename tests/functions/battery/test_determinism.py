@@ -1,0 +1,93 @@
+"""Two runs that differ in their last bits: in large sizes alone, or by torch's own operations."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import torch
+from products import Product, inputs, product
+from torch.autograd.function import once_differentiable
+
+from nn_manual import check_function
+
+
+class Splits(Product):
+    """From so many rows on, it adds up in a random order."""
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        noise = 1e-14 * torch.rand_like(grad_output) if len(grad_output) > 1000 else 0
+        return Product.backward(context, grad_output * (1 + noise))
+
+
+class Adds(Product):
+    """It is as random as torch's own atomic additions: not at all where torch's switch is on."""
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        noise = 0 if torch.are_deterministic_algorithms_enabled() else 1e-14 * torch.rand_like(grad_output)
+        return Product.backward(context, grad_output * (1 + noise))
+
+
+class ReadsMemory(Product):
+    """It would be deterministic if the switch also filled memory."""
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        filled = torch.are_deterministic_algorithms_enabled() and torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined] # torch has no types here
+        noise = 0 if filled else 1e-14 * torch.rand_like(grad_output)
+        return Product.backward(context, grad_output * (1 + noise))
+
+
+def rows(function: Any, **options: Any) -> dict[str, tuple[str, str]]:
+    report = check_function(function, product, inputs, sizes={"N": 4, "D": 5}, only=["determinism"], **options)
+    assert report.agrees, report
+    return {row.name: (row.verdict, row.note) for row in report.rows if row.family == "determinism"}
+
+
+def test_a_kernel_that_splits_a_long_sum_differs_there() -> None:
+    wrong = "grad_x differs when it runs twice on the same inputs; a function that is random by design takes a seed or "
+    assert rows(Splits) == {
+        "determinism": ("right", ""),
+        "determinism N=257": ("right", ""),
+        "determinism N=1025": ("WRONG", wrong + "a mask"),
+        "determinism N=8193": ("WRONG", wrong + "a mask"),
+        "determinism D=257": ("right", ""),
+        "determinism D=1025": ("right", ""),
+        "determinism D=8193": ("right", ""),
+    }
+
+
+def test_torchs_own_additions_are_a_note() -> None:
+    (found,) = set(rows(Adds).values())
+    words = "grad_x differs when it runs twice on the same inputs"
+    assert found == ("right", f"{words}, unless torch.use_deterministic_algorithms(True) is set")
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_memory_that_nobody_has_written_stays_so() -> None:
+    assert {verdict for verdict, _ in rows(ReadsMemory).values()} == {"WRONG"}
+    assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined] # torch has no types here
+
+
+@pytest.mark.parametrize("sizes", [{"N": [4], "D": 5}, {"N": [4], "D": [5]}])
+def test_no_size_is_tried_that_a_choice_leaves_out(sizes: Any) -> None:
+    report = check_function(Product, product, inputs, sizes=sizes, only=["determinism"])
+    named = {row.variant.partition("=")[0] for row in report.rows if row.family == "determinism"}
+    assert named == {"", *(name for name, size in sizes.items() if isinstance(size, int))}
+
+
+def test_a_slow_kernel_is_not_tried_on_longer_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its clock says that each look at it takes a second."""
+    clock = iter(range(1000))
+    monkeypatch.setattr(time, "process_time", lambda: float(next(clock)))
+    found = rows(Product)
+    for name in "ND":
+        assert found[f"determinism {name}=257"] == ("right", "")
+        assert found[f"determinism {name}=1025"] == ("skipped", "the size before took over 0.05 s")
+        assert found[f"determinism {name}=8193"] == ("skipped", "the size before took over 0.05 s")
