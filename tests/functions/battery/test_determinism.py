@@ -82,6 +82,19 @@ def test_no_size_is_tried_that_a_choice_leaves_out(sizes: Any) -> None:
     assert named == {"", *(name for name, size in sizes.items() if isinstance(size, int))}
 
 
+def test_a_size_that_a_kernel_refuses_is_left_to_the_rows_of_sizes() -> None:
+    def even(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if x.shape[1] > 5 and x.shape[1] % 2:
+            raise ValueError("an odd size")
+        return x * y
+
+    found = rows(even)
+    verdict, note = found["determinism D=257"]
+    assert verdict == "skipped"
+    assert note.startswith("even: a run raised ValueError: an odd size at ")
+    assert found["determinism N=257"] == ("right", "")
+
+
 def test_a_slow_kernel_is_not_tried_on_longer_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its clock says that each look at it takes a second."""
     clock = iter(range(1000))
