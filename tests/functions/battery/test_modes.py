@@ -126,6 +126,15 @@ def test_a_reference_that_autocast_ruins_says_nothing() -> None:
     assert found == ("skipped", "under autocast the reference itself is too far off")
 
 
+def test_a_gradient_that_is_all_rounding_in_bfloat16_is_left_out() -> None:
+    def small(x: torch.Tensor, weight: torch.Tensor, offset: torch.Tensor) -> torch.Tensor:
+        product = x @ weight
+        return product + (1e-6 if product.dtype == torch.float32 else 3e-6) * offset
+
+    found = autocast(small, lambda x, weight, offset: x @ weight + 1e-6 * offset, [X, WEIGHT, torch.ones(4)])
+    assert found == ("right", "")
+
+
 def test_only_float32_and_only_torch_are_cast() -> None:
     for given in ([X.double()], [X.bfloat16()]):
         report = check_function(torch.tanh, torch.tanh, given, only=["autocast"])
