@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.tolerances import CENTRAL_DIFFERENCES, NEGLIGIBLE
-from nn_manual.check.twin.by_differences import OperandDifferences, judge_by
+from nn_manual.check.twin.by_differences import OperandDifferences, Values, differences, differentiated, judge_by
 from nn_manual.functions.arguments import Arguments, arguments_of
 from nn_manual.functions.callables import applied, dtype_name, floats, label_of_function
 from nn_manual.functions.handwritten import Checked, Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
-from nn_manual.ops.differences import EPSILON, SAFETY, Slope, slope
+from nn_manual.ops.differences import Directions
 
 #: At most so many slopes of an input are measured, each with some ten runs of forward. In a larger input each is the
 #: slope of several elements together: a mistake in one of them shows, divided by their number.
@@ -93,8 +93,12 @@ class OwnForward:
             tensors = self.outputs(arguments, leaves).tensors
             return np.concatenate([tensors[name].detach().numpy().reshape(-1) for name in names])
 
-        operands = [arguments.leaves[place] for place in places]
-        several = _Differentiated.apply(self._judge, values, [found.tensors[name] for name in names], *operands)  # type: ignore[no-untyped-call] # torch has none
+        def gradients(operands: list[Array], wanted: list[int], upstream: Array) -> dict[int, Array]:
+            _check_digits(values, operands)
+            return {i: self._gradient(n, values, operands, i, upstream) for n, i in enumerate(wanted)}
+
+        outputs = [found.tensors[name] for name in names]
+        several = differentiated(gradients, outputs, [arguments.leaves[place] for place in places])
         return Outputs(found.tensors | dict(zip(names, several, strict=True)), found.others)
 
     def outputs(self, arguments: Arguments, leaves: Sequence[Any]) -> Outputs:
@@ -105,72 +109,31 @@ class OwnForward:
         with np.errstate(all="ignore"), torch.no_grad():
             return run_function(self.function, arguments, own, [False] * len(own)).returned
 
-    def _judge(self, i: int, found: OperandDifferences, directions: Directions) -> Array:
-        """The gradient of the i-th input that wants one, of which the slopes along these directions were found."""
-        ours: Any = self._ours[i] if self._ours is not None and i < len(self._ours) else None
-        if not floats(ours) or ours.numel() != len(directions.signs) or not directions.num_slopes:
-            return directions.spread(found.value)
-        array: Array = ours.detach().double().numpy().reshape(-1)
-        if not np.isfinite(array).all():
-            return directions.spread(found.value)
-        along = directions.along(array)
+    def _gradient(self, number: int, values: Values, operands: list[Array], i: int, upstream: Array) -> Array:
+        """The gradient of the i-th operand, whose number is that among the wanted ones."""
+        size = operands[i].size
+
+        def measured(directions: Directions) -> OperandDifferences:
+            # By itself: each input may have another unit, and its gradient another magnitude.
+            return differences(values, operands, {i: directions}, upstream)[i]
+
+        directions = _directions(size)
+        found = measured(directions)
+        ours: Any = self._ours[number] if self._ours is not None and number < len(self._ours) else None
+        grad = directions.spread(found.value)
+        if floats(ours) and ours.numel() == size and size and bool(ours.isfinite().all()):
+            grad = self._beside(ours.detach().double().numpy().reshape(-1), found, directions)
+        if found.jump.any() and size > 1:  # entries that tie share a slope: their sum is looked at, too
+            grad = _with_sum(grad, measured(Directions(np.zeros(size, int), np.ones(size), 1)))
+        return grad
+
+    def _beside(self, ours: Array, found: OperandDifferences, directions: Directions) -> Array:
+        along = directions.along(ours)
         finding = judge_by(found, along, CENTRAL_DIFFERENCES)
         if finding.error > MOST_UNCERTAIN:
             raise ValueError(f"differences of forward are uncertain, by {finding.error:.1g} of a gradient")
         is_zero = (finding.reference == 0) & (np.abs(along) <= NEGLIGIBLE * found.terms)
-        return array + directions.spread(np.where(is_zero, 0.0, finding.reference - along))
-
-
-class Directions(NamedTuple):
-    """Directions through an input: each moves the elements that have its number, up or down as `signs` says."""
-
-    numbers: Array
-    signs: Array
-    num_slopes: int
-
-    def along(self, gradient: Array) -> Array:
-        """The slope along each direction."""
-        slopes: Array = np.bincount(self.numbers, self.signs * gradient, self.num_slopes)
-        return slopes
-
-    def spread(self, slopes: Array) -> Array:
-        """The smallest gradient with these slopes."""
-        spread: Array = self.signs * (slopes / np.bincount(self.numbers, minlength=self.num_slopes))[self.numbers]
-        return spread
-
-
-class _Differentiated(torch.autograd.Function):
-    """Outputs that were computed already, as a function of the operands."""
-
-    @staticmethod
-    def forward(
-        context: Any,
-        judge: Callable[[int, OperandDifferences, Directions], Array],
-        values: Callable[[Sequence[Array]], Array],
-        outputs: list[torch.Tensor],
-        *operands: torch.Tensor,
-    ) -> tuple[torch.Tensor, ...]:
-        context.judge, context.values = judge, values
-        context.operands = [operand.detach().numpy().copy() for operand in operands]
-        return tuple(output.detach().clone() for output in outputs)
-
-    @staticmethod
-    def backward(context: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        _check_digits(context.values, context.operands)
-        upstream = np.concatenate([grad.numpy().reshape(-1) for grad in grad_outputs])
-        wanted = [i for i, needs in enumerate(context.needs_input_grad[3:]) if needs]
-        grads: dict[int, torch.Tensor] = {}
-        for number, i in enumerate(wanted):
-            operand = context.operands[i]
-            directions = _directions(operand.size)
-            found = _slopes(context.values, context.operands, i, directions, upstream)
-            grad = context.judge(number, found, directions)
-            if found.jump.any() and operand.size > 1:  # entries that tie share a slope: their sum is looked at, too
-                all_together = Directions(np.zeros(operand.size, int), np.ones(operand.size), 1)
-                summed = _slopes(context.values, context.operands, i, all_together, upstream)
-                grad = _with_sum(grad, summed)
-            grads[i] = torch.from_numpy(grad.reshape(operand.shape))
-        return None, None, None, *(grads.get(i) for i in range(len(context.operands)))
+        return ours + directions.spread(np.where(is_zero, 0.0, finding.reference - along))
 
 
 def _with_sum(grad: Array, slope: OperandDifferences) -> Array:
@@ -182,7 +145,7 @@ def _with_sum(grad: Array, slope: OperandDifferences) -> Array:
     return changed if np.abs(off) > CENTRAL_DIFFERENCES * np.abs(grad).max() * grad.size else grad
 
 
-def _check_digits(values: Callable[[Sequence[Array]], Array], operands: list[Array]) -> None:
+def _check_digits(values: Values, operands: list[Array]) -> None:
     """Raise ValueError for values that are rounded to fewer digits than float64 has: to them small steps have no slope.
     A step of 1e-10 must change them by 1e-5 of what one of 1e-5 does.
     """
@@ -207,32 +170,3 @@ def _directions(size: int) -> Directions:
     numbers = np.arange(size) % max(count, 1)
     signs = np.random.default_rng(size).choice([-1.0, 1.0], size)
     return Directions(numbers, np.where(np.bincount(numbers)[numbers] > 1, signs, 1.0), count)
-
-
-def _slopes(
-    values: Callable[[Sequence[Array]], Array],
-    operands: list[Array],
-    i: int,
-    directions: Directions,
-    upstream: Array,
-) -> OperandDifferences:
-    """The slopes of sum(upstream * values) along each direction of the i-th operand."""
-    operand = operands[i].reshape(-1)
-
-    def slope_along(number: int) -> Slope:
-        chosen = np.flatnonzero(directions.numbers == number)
-        start = float(operand[chosen[0]]) if len(chosen) == 1 else 0.0
-
-        def along(at: float) -> Array:
-            moved = operand.copy()
-            moved[chosen] = at if len(chosen) == 1 else operand[chosen] + directions.signs[chosen] * at
-            return values([*operands[:i], moved.reshape(operands[i].shape), *operands[i + 1 :]])
-
-        return slope(along, start, upstream)
-
-    found = [slope_along(number) for number in range(directions.num_slopes)]
-    value, error, jump = np.array(found).reshape(-1, 3).T
-    scale = float(np.abs(operand).max(initial=0.0)) or 1.0
-    largest = float(np.abs(value).max(initial=0.0))
-    terms = max(largest, float(np.abs(upstream * values(operands)).sum()) / scale)
-    return OperandDifferences(value, error + SAFETY * EPSILON * terms, jump, terms)

@@ -1,10 +1,10 @@
-"""The gradients of a layer by differences of its values, beside ours."""
+"""Gradients by differences of values, beside ours: of a layer here, and of any function in functions/own_forward.py."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -12,14 +12,20 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.tolerances import NEGLIGIBLE
 from nn_manual.errors import raise_if_nobodys_fault
-from nn_manual.ops.differences import EPSILON, SAFETY, slopes_of
+from nn_manual.ops.differences import EPSILON, SAFETY, Directions, slopes_of
+
+#: A function of several float64 arrays whose outputs lie behind each other in one vector.
+Values: TypeAlias = Callable[[Sequence[Array]], Array]
+#: From the operands, the positions of those whose gradients are wanted, and the gradients of the outputs in one vector,
+#: to these gradients by position, in any shape.
+Gradients: TypeAlias = Callable[[list[Array], list[int], Array], Mapping[int, Array]]
 
 
 class OperandDifferences(NamedTuple):
-    """The gradient of one operand: it lies in value +- (jump / 2 + error), as in `Slope`.
+    """The slopes along some directions of one operand: they lie in value +- (jump / 2 + error), as in `Slope`.
 
-    `terms` is how large the terms may be that add up to it: the values of the function over those of the operand, or
-    the largest gradient of any operand, once for each example.
+    `terms` is how large the terms may be that add up to them: the values of the function over those of the operand, or
+    the largest slope of the operands that were measured together, once for each example.
     """
 
     value: Array
@@ -67,48 +73,55 @@ class ByDifferences:
         names = list(ours)
         input = len(names) - 1
 
-        def judge(i: int, found: OperandDifferences) -> Array:
+        def judged(i: int, found: OperandDifferences) -> Array:
             if move is not None:
                 terms = torch.full(found.value.shape, found.terms, dtype=self._dtype)
                 moved: Array = found.value + (move(terms) - terms).numpy()
                 return moved
             array = ours[names[i]]
             assert array is not None  # backward was asked for it, as torch is
-            finding = judge_by(found, array, tolerance)
-            findings[names[i]] = finding
+            finding = judge_by(found, array.reshape(-1), tolerance)
+            findings[names[i]] = finding = finding._replace(reference=finding.reference.reshape(array.shape))
             allowed = tolerance * np.abs(finding.reference).max(initial=0)
             return array if i == input and np.abs(array - finding.reference).max() <= allowed else finding.reference
 
         def apply(input: torch.Tensor, /, **noise: torch.Tensor) -> torch.Tensor:
-            function = functools.partial(self._function, **{name: _array(drawn) for name, drawn in noise.items()})
-            output: torch.Tensor = _Function.apply(  # type: ignore[no-untyped-call]  # torch has no annotations
-                function, judge, self._dtype, *self._parameters, input
-            )
+            function = functools.partial(self._function, **{name: as_double(drawn) for name, drawn in noise.items()})
+            operands = (*self._parameters, input)
+            with np.errstate(all="ignore"):  # ours has warned already; values drawn at random may lie anywhere
+                value = np.array(function(*map(as_double, operands)))
+
+            def gradients(arrays: list[Array], wanted: list[int], upstream: Array) -> Mapping[int, Array]:
+                ways = {i: Directions.of_each(arrays[i].size) for i in wanted}
+                found = differences(lambda moved: function(*moved).reshape(-1), arrays, ways, upstream, len(value))
+                return {i: judged(i, each) for i, each in found.items()}
+
+            (output,) = differentiated(gradients, [torch.from_numpy(value).to(self._dtype)], operands)
             return output
 
         return apply
 
 
 def differences(
-    function: Callable[..., Array], operands: list[Array], positions: list[int], grad_output: Array
+    values: Values, operands: list[Array], directions: Mapping[int, Directions], upstream: Array, num_examples: int = 1
 ) -> dict[int, OperandDifferences]:
-    """The gradients of sum(grad_output * function(*operands)) with respect to the operands at these positions."""
+    """The slopes of sum(upstream * values(operands)) along some directions of the operands, by their positions."""
+    values = _quietly(values)
 
-    def gradient(position: int) -> Array:
+    def slopes(position: int) -> Array:
         def along(moved: Array) -> Array:
-            return function(*operands[:position], moved, *operands[position + 1 :])
+            return values([*operands[:position], moved, *operands[position + 1 :]])
 
-        slopes = slopes_of(along, operands[position], grad_output)
-        return np.array(list(slopes)).T.reshape(3, *operands[position].shape)
+        found = slopes_of(along, operands[position], upstream, directions[position])
+        return np.array(list(found)).reshape(-1, 3).T
 
-    gradients = {position: gradient(position) for position in positions}
-    largest = max((float(np.abs(value).max()) for value, _, _ in gradients.values()), default=0.0)
-    num_examples = len(grad_output)  # a parameter's gradient is a sum over them
-    values = float(np.abs(grad_output * function(*operands)).sum())
+    measured = {position: slopes(position) for position in directions}
+    largest = max((float(np.abs(value).max(initial=0)) for value, _, _ in measured.values()), default=0.0)
+    total = float(np.abs(upstream * values(operands)).sum())
     found = {}
-    for position, (value, error, jump) in gradients.items():
-        scale = float(np.abs(operands[position]).max()) or 1.0
-        terms = max(largest * num_examples, values / scale)
+    for position, (value, error, jump) in measured.items():
+        scale = float(np.abs(operands[position]).max(initial=0)) or 1.0
+        terms = max(largest * num_examples, total / scale)  # a parameter's gradient is a sum over the examples
         found[position] = OperandDifferences(value, error + SAFETY * EPSILON * terms, jump, terms)
     return found
 
@@ -142,39 +155,44 @@ def _nearest(ours: Array, value: Array, reach: Array) -> Array:
     return nearest
 
 
-class _Function(torch.autograd.Function):
-    """A function of float64 arrays in torch's graph. Its operands are copied: torch anchors tensors in place."""
+def differentiated(
+    gradients: Gradients, outputs: list[torch.Tensor], operands: Iterable[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    """Outputs that were computed already, as a function of these operands that autograd differentiates by `gradients`,
+    in float64.
+    """
+    found: tuple[torch.Tensor, ...] = _Differentiated.apply(gradients, outputs, *operands)  # type: ignore[no-untyped-call] # torch has none
+    return found
+
+
+class _Differentiated(torch.autograd.Function):
+    """Its operands are copied: torch anchors tensors in place."""
 
     @staticmethod
     def forward(
-        context: Any,
-        function: Callable[..., Array],
-        judge: Callable[[int, OperandDifferences], Array],
-        dtype: torch.dtype,
-        *operands: torch.Tensor,
-    ) -> torch.Tensor:
-        context.function, context.judge, context.dtype = function, judge, dtype
-        context.operands = [_array(operand) for operand in operands]
-        with np.errstate(all="ignore"):  # ours has warned already; values drawn at random may lie anywhere
-            output = np.array(function(*context.operands))
-        return torch.from_numpy(output).to(context.dtype)
+        context: Any, gradients: Gradients, outputs: list[torch.Tensor], *operands: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        context.gradients, context.operands = gradients, [as_double(operand) for operand in operands]
+        return tuple(output.detach().clone() for output in outputs)
 
     @staticmethod
-    def backward(context: Any, grad_output: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        needed = [i for i, needs in enumerate(context.needs_input_grad[3:]) if needs]
-        found = differences(_quietly(context.function), context.operands, needed, grad_output.double().numpy())
+    def backward(context: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        wanted = [i for i, needs in enumerate(context.needs_input_grad[2:]) if needs]
+        upstream = np.concatenate([grad.double().numpy().reshape(-1) for grad in grad_outputs])
+        found = context.gradients(context.operands, wanted, upstream)
+        shapes = [operand.shape for operand in context.operands]
         # Ours may be a view that torch can't take: reversed, or broadcast and read-only.
-        grads = {i: torch.from_numpy(np.array(context.judge(i, found[i]))).to(grad_output.dtype) for i in needed}
-        return None, None, None, *(grads.get(i) for i in range(len(context.operands)))
+        grads = {i: torch.from_numpy(np.array(found[i]).reshape(shapes[i])).to(grad_outputs[0].dtype) for i in wanted}
+        return None, None, *(grads.get(i) for i in range(len(shapes)))
 
 
-def _quietly(function: Callable[..., Array]) -> Callable[..., Array]:
-    """The function, NaN where it raises, without warnings: a step may leave where it is defined."""
+def _quietly(values: Values) -> Values:
+    """The values, NaN where the function raises, without warnings: a step may leave where it is defined."""
 
-    def quiet(*operands: Array) -> Array:
+    def quiet(operands: Sequence[Array]) -> Array:
         try:
             with np.errstate(all="ignore"):
-                return function(*operands)
+                return values(operands)
         except BaseException as error:  # a user's own forward may raise anything; it ran at the operands themselves
             raise_if_nobodys_fault(error)
             return np.array(np.nan)
@@ -182,6 +200,7 @@ def _quietly(function: Callable[..., Array]) -> Callable[..., Array]:
     return quiet
 
 
-def _array(tensor: torch.Tensor) -> Array:
+def as_double(tensor: torch.Tensor) -> Array:
+    """A copy as an array: floating numbers in float64, others as they are."""
     array: Array = tensor.detach().numpy().copy()
     return array.astype(np.float64) if array.dtype.kind == "f" else array
