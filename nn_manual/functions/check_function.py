@@ -77,8 +77,9 @@ def check_function(
 
     Returns a report, whatever `function` does. Raises TypeError for something that isn't a function, and for other
     dtypes of the inputs or of the reference's outputs, also for complex ones. Raises ValueError for inputs or a
-    reference with nothing to differentiate, for other arguments that don't fit, and under torch.no_grad() or
-    torch.autocast. An error that the reference or `inputs` raises goes on to the caller, with a note.
+    reference with nothing to differentiate, for a random reference, for other arguments that don't fit, and under
+    torch.no_grad() or torch.autocast. An error that the reference or `inputs` raises goes on to the caller, with a
+    note.
     """
     trial = trial_of(function, reference, inputs, dtypes, sizes, kinds, tolerance, seed, domain)
     return put_through(trial, Chosen(skip, only))
@@ -136,7 +137,8 @@ def put_through(
         else:
             values = found
         said = tuple(filter(None, (order, dtype, *values.kinks.values(), *_left_out(trial))))
-        values = replace(values, sources=said, vacuous=tuple(_vacuous_in_all(trial, values)))
+        vacuous = (*values.not_judged, *_vacuous_in_all(trial, values))
+        values = replace(values, sources=said, vacuous=vacuous)
         settled = frozenset(failure.name.partition(",")[0] for failure in values.failures)
         trial = replace(trial, settled=settled, habits=values.habits)
         return replace(values, rows=run_rows(trial, chosen, met, told, known_rows))

@@ -68,15 +68,15 @@ class FunctionReport(GradientReport):
     """A GradientReport about a function's values on its inputs, and the `rows` of the battery. `habits` has a sentence
     for each thing that it wrote into, and must not write into: by "inputs", "saved", "grad_output" or "returned".
     `kinks` has one for each gradient that is another than the reference's, and as right as that, at a kink.
-    `inputs_there` has the inputs' values where the first failure is worst. `left_out` has a sentence for each tensor
-    that couldn't be judged, since the reference is too far from the truth.
+    `inputs_there` has the inputs' values where the first failure is worst. `not_judged` has a sentence for each tensor
+    that can't be judged, or not everywhere.
     """
 
     rows: tuple[BatteryRow, ...] = ()
     habits: Mapping[str, str] = field(default_factory=dict)
     kinks: Mapping[str, str] = field(default_factory=dict)
     inputs_there: str = ""
-    left_out: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Comparison, ...]:

@@ -17,6 +17,7 @@ from nn_manual.functions.hints import describe_cause
 from nn_manual.functions.kinks import at_kinks
 from nn_manual.functions.low_precision import TooCoarse
 from nn_manual.functions.pairs import Noticed, pairs, values_of_reference
+from nn_manual.functions.randomness import check_not_random
 from nn_manual.functions.swapped import describe_mixed_up
 
 #: The values of so many inputs are shown.
@@ -24,17 +25,25 @@ MOST_INPUTS = 3
 
 
 def judge(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> FunctionReport:
-    """Compare everything that the function and its reference compute. Raises CannotCompare as `pairs` does, and
-    TooCoarse where the reference is too far from the truth in every tensor.
+    """Compare everything that the function and its reference compute. Raises CannotCompare as `pairs` does, and for a
+    function that is random, ValueError for a reference that is, and TooCoarse where all agrees that can be judged, and
+    some can't.
     """
+    report = judge_in_part(case, before_backward)
+    if report.agrees and report.not_judged:
+        raise TooCoarse(report.not_judged[0])
+    return report
+
+
+def judge_in_part(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> FunctionReport:
+    """The same, where the report says what can't be judged."""
     noticed = Noticed()
     compared = list(pairs(case, before_backward, noticed))
-    if noticed.left_out and not compared:
-        raise TooCoarse(noticed.left_out[0])
-    if not (compared or case.drawn or case.settled):
+    if not (compared or noticed.not_judged or case.drawn or case.settled):
         raise CannotCompare(f"{case.label}: all that was returned is empty: there is nothing to compare")
     in_full, vacuous = tuple(_in_full(case, pair) for pair in compared), tuple(_vacuous(case, compared))
-    report = FunctionReport(in_full, vacuous=vacuous, habits=noticed.habits, left_out=tuple(noticed.left_out))
+    not_judged = tuple(noticed.not_judged.values())
+    report = FunctionReport(in_full, vacuous=vacuous, habits=noticed.habits, not_judged=not_judged)
     if report.agrees:
         return report
     by_name = {pair.quantity.name: pair for pair in compared}
@@ -45,6 +54,7 @@ def judge(case: FunctionCase, before_backward: Callable[[], object] | None = Non
     report = replace(report, kinks=at_kinks(case, compared, [by_name[failure.name] for failure in report.failures]))
     if report.agrees:
         return report
+    check_not_random(case, compared)
     first = by_name[report.failures[0].name]
     diagnosis = describe_mixed_up(case, first, compared) or describe_cause(case, first, compared)
     if not diagnosis:

@@ -8,53 +8,39 @@ and each group must lie in the hull of the reference's gradients close by.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import scipy.optimize
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
-from nn_manual.check.judge.moved import aten
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
+from nn_manual.functions.callables import floats
+from nn_manual.functions.close_by import NUM_DRAWS, STEP, CloseBy, drawn_moves
 from nn_manual.functions.function_case import FunctionCase
-from nn_manual.functions.own_forward import OwnForward
-from nn_manual.functions.pairs import values_of_reference
-from nn_manual.functions.sensitivity import as_double
+from nn_manual.functions.own_forward import MOST_SLOPES, OwnForward
 
-#: How far the points close by lie, as a fraction of the value, or of 1. All is computed in float64. So they lie on both
-#: sides of the kink, and where there is none, the gradient is the same up to 1e-9.
-STEP = 1e-9
 #: So many times further off, the gradients around a kink are the same.
 FURTHER = 64.0
 #: What is above so many STEPs, as a fraction of the largest gradient, is no rounding, and no curvature.
 FAR = 1e3
 #: Of so many entries that differ, each is moved alone. Of more, as many are drawn; the others are moved together.
 MOST_ALONE = 16
-#: How often many entries are moved at random. A kink with two sides shows only one of them once in 2**23 times.
-NUM_DRAWS = 24
 #: How many random moves find the gradients around a kink of several entries, for each of these, and at least.
 DRAWS_EACH = 4
-#: What kinks lie behind. Those with kinks of their own, such as relu, may find their slope from what they returned.
-SMOOTH = {
-    *(aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.mv, aten.dot, aten.convolution),
-    *(aten.add, aten.sub, aten.rsub, aten.mul, aten.div, aten.neg, aten.sum, aten.mean, aten.cumsum),
-}
+#: How often gradients are added where a plane parts ours from those that are known.
+MOST_PLANES = 16
 
 
 def at_kinks(case: FunctionCase, compared: Sequence[Pair], failed: Sequence[Pair]) -> dict[str, str]:
     """For the names of those of `failed` that are an element of the generalized gradient, a sentence that names the
     worst place, and both slopes.
     """
-    if isinstance(case.reference, OwnForward):  # it takes kinks into account itself
-        return {}
+    is_own = isinstance(case.reference, OwnForward)
+    if is_own and any(floats(leaf) and as_tensor(leaf).numel() > MOST_SLOPES for leaf in case.arguments.leaves):
+        return {}  # it would take long
     found = dict[str, str]()
     for suffix in dict.fromkeys(pair.quantity.name.partition(", ")[2] for pair in failed):
         own = {pair.quantity.name: pair for pair in compared if pair.quantity.name.endswith(f", {suffix}")}
@@ -72,17 +58,13 @@ class _Around:
     """The reference's gradients around the inputs, under one upstream gradient: all in one vector, beside ours."""
 
     def __init__(self, case: FunctionCase, pairs: Mapping[str, Pair]) -> None:
-        self.case, self.pairs = case, pairs
-        self.suffix = next(iter(pairs)).partition(", ")[2]
-        named = zip(case.arguments.names, case.leaves(), case.wants(), strict=True)
-        self.leaves = {
-            name: as_double(leaf) for name, leaf, want in named if want and f"grad_{name}, {self.suffix}" in pairs
-        }
-        sizes = [as_tensor(leaf).numel() for leaf in self.leaves.values()]
-        self.places = dict(zip(self.leaves, np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]), strict=True))
-        self.steps = np.concatenate([self._steps(leaf) for leaf in self.leaves.values()])
+        self.pairs, self.suffix = pairs, next(iter(pairs)).partition(", ")[2]
+        both = zip(case.arguments.names, case.wants(), strict=True)
+        names = [name for name, want in both if want and f"grad_{name}, {self.suffix}" in pairs]
+        self.close_by = CloseBy(case, self.suffix.removesuffix(" upstream"), names)
+        self.places = self.close_by.places
         self.ours, self.theirs = (
-            np.concatenate([self._values(name, of_ours=of_ours) for name in self.leaves]) for of_ours in (True, False)
+            np.concatenate([self._values(name, of_ours=of_ours) for name in names]) for of_ours in (True, False)
         )
         allowed = np.concatenate([np.full(len(places), self._allowed(name)) for name, places in self.places.items()])
         self.differs = np.flatnonzero(np.abs(self.ours - self.theirs) > allowed)
@@ -90,11 +72,14 @@ class _Around:
 
     def explained(self, failed: Sequence[str]) -> dict[str, str]:
         """The names of those that lie in the generalized gradient, each with a sentence."""
-        moves = _drawn(np.random.default_rng(0), len(self.steps))
-        drawn, further = ([self._gradient(move * many) for move in moves] for many in (1.0, FURTHER))
+        close_by = self.close_by
+        moves = drawn_moves(np.random.default_rng(0), len(self.ours))
+        drawn, further = ([close_by.at(move * many) for move in moves] for many in (1.0, FURTHER))
         if np.abs(drawn).max(initial=0.0) > 2 * np.abs(further).max(initial=0.0):
             return {}  # it grows without bound, as that of a root at 0: that is no kink
-        self.around = np.array([*drawn, *self._of_habits()])
+        # And those where ours points to: for a norm at 0 the longest. Differences have no choice of their own.
+        habits = [*close_by.of_habits(), *close_by.along(self.ours)]
+        self.around = np.array([*drawn, *habits, *([] if close_by.is_own else [self.theirs])])
         low, high = self.around.min(0), self.around.max(0)
         outside = (self.ours < low - self.allowed) | (self.ours > high + self.allowed)
         # Around a kink the gradients lie as far apart further off. Where a function only bends, they lie further apart.
@@ -139,58 +124,26 @@ class _Around:
             while new:
                 i = new.pop()
                 group.add(i)
-                jump = np.abs(self._moved(i, 1.0) - self._moved(i, -1.0))
-                touched = np.flatnonzero(jump > self.allowed)
+                touched = np.flatnonzero(self.close_by.jumps(i) > self.allowed)
                 new |= {int(j) for j in touched if j not in group and len(group) + len(new) < 2 * MOST_ALONE}
             yield sorted(group)
             left = [i for i in left if i not in group]
 
-    def _of_habits(self) -> Iterator[Array]:
-        """The gradients where all inputs, or the results of all operations, are moved up, or down, and the more, or the
-        less, the later they stand: so one-sided slopes are chosen, and the first or the last of equal entries. Random
-        moves seldom choose alike at many kinks. And the reference's own choice.
-        """
-        yield self.theirs
-        for way, later in itertools.product((1.0, -1.0), (0.5, -0.5)):
-            yield self._gradient(way + later * np.linspace(-1, 1, len(self.steps)))
-            yield self._gradient(np.zeros(len(self.steps)), _Shifted(way, later))
-
     def _in_hull(self, group: list[int]) -> bool:
-        """Whether ours is a convex combination of the gradients around, in these entries."""
+        """Whether ours is a convex combination of the gradients around, in these entries. A plane that parts it from
+        those that are known may not do so from others: these lie furthest in the direction in which ours is off.
+        """
         points = list(self.around[:, group])
-        for drawn in _drawn(np.random.default_rng(2), len(group), max(NUM_DRAWS, DRAWS_EACH * len(group))):
-            move = np.zeros(len(self.steps))
+        move = np.zeros(len(self.ours))
+        for drawn in drawn_moves(np.random.default_rng(2), len(group), max(NUM_DRAWS, DRAWS_EACH * len(group))):
             move[group] = drawn
-            points.append(self._gradient(move)[group])
-        scale = 1 / self.allowed[group]
-        vertices = np.unique(np.array(points), axis=0).T * scale[:, None]
-        # The weights sum to one: a row of its own, so heavy that nnls leaves no more than a thousandth of it.
-        heavy = 1e3 * np.abs(vertices).max(initial=1.0)
-        weights, _ = scipy.optimize.nnls(
-            np.vstack([vertices, np.full(vertices.shape[1], heavy)]), np.append(self.ours[group] * scale, heavy)
-        )
-        return bool((np.abs(vertices @ (weights / weights.sum()) - self.ours[group] * scale) <= 1).all())
-
-    def _moved(self, i: int, way: float) -> Array:
-        move = np.zeros(len(self.steps))
-        move[i] = way
-        return self._gradient(move)
-
-    def _gradient(self, move: Array, within: AbstractContextManager[Any] | None = None) -> Array:
-        """The reference's gradient where each entry is moved by so many steps, computed within a context."""
-        leaves = list(self.case.arguments.leaves)
-        for name, places in self.places.items():
-            leaf = as_tensor(self.leaves[name])
-            step = torch.from_numpy((move * self.steps)[places]).reshape(leaf.shape).to(leaf.device)
-            leaves[self.case.arguments.names.index(name)] = leaf + step
-        arguments = replace(self.case.arguments, leaves=tuple(leaves))
-        with within or nullcontext():
-            values = values_of_reference(replace(self.case, arguments=arguments, change=as_double))
-        found = []
-        for name, places in self.places.items():
-            value = values.get(f"grad_{name}, {self.suffix}")
-            found.append(np.zeros(len(places)) if value is None else value.numpy().reshape(-1))
-        return np.concatenate(found)
+            points.append(self.close_by.at(move)[group])
+        for _ in range(MOST_PLANES):
+            move[group] = off = _off_hull(points, self.ours[group], self.allowed[group])
+            if (np.abs(off) <= 1).all():
+                return True
+            points += [gradient[group] for gradient in self.close_by.along(move)]
+        return False
 
     def _values(self, name: str, *, of_ours: bool) -> Array:
         pair = self.pairs[f"grad_{name}, {self.suffix}"]
@@ -201,30 +154,14 @@ class _Around:
         pair = self.pairs[f"grad_{name}, {self.suffix}"]
         return pair.quantity.tolerance * float(np.abs(pair.reference.numpy()).max(initial=0.0))
 
-    @staticmethod
-    def _steps(leaf: Array | torch.Tensor) -> Array:
-        values = np.abs(as_tensor(leaf).detach().cpu().numpy()).reshape(-1)
-        steps: Array = STEP * np.maximum(values, 1.0)
-        return steps
 
-
-class _Shifted(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
-    """Moves what the SMOOTH operations return by about a STEP."""
-
-    def __init__(self, way: float, later: float) -> None:
-        super().__init__()  # type: ignore[no-untyped-call] # as above
-        self.way, self.later = way, later
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        is_smooth = func.overloadpacket in SMOOTH and isinstance(result, torch.Tensor)
-        if not is_smooth or result.dtype != torch.float64:
-            return result
-        ramp = torch.linspace(-self.later, self.later, result.numel(), dtype=torch.float64, device=result.device)
-        return result + STEP * (self.way + ramp.reshape(result.shape)) * result.abs().clamp(min=1)
-
-
-def _drawn(generator: np.random.Generator, size: int, count: int = NUM_DRAWS) -> Array:
-    """Moves up and down, each by another number of steps: equal entries don't stay equal."""
-    moves: Array = generator.choice([-1.0, 1.0], (count, size)) * generator.uniform(0.5, 1, (count, size))
-    return moves
+def _off_hull(points: Iterable[Array], ours: Array, allowed: Array) -> Array:
+    """How far ours is from the nearest convex combination of these points, as multiples of what is allowed."""
+    vertices = np.unique(np.array([*points]), axis=0).T / allowed[:, None]
+    # The weights sum to one: a row of its own, so heavy that nnls leaves no more than a thousandth of it.
+    heavy = 1e3 * np.abs(vertices).max(initial=1.0)
+    weights, _ = scipy.optimize.nnls(
+        np.vstack([vertices, np.full(vertices.shape[1], heavy)]), np.append(ours / allowed, heavy)
+    )
+    off: Array = ours / allowed - vertices @ (weights / weights.sum())
+    return off

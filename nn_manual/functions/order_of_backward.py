@@ -9,7 +9,7 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.battery.trial import Trial
 from nn_manual.functions.function_report import FunctionReport
 from nn_manual.functions.handwritten import Handwritten
-from nn_manual.functions.judged_case import judge
+from nn_manual.functions.judged_case import judge_in_part
 from nn_manual.functions.signatures import calls_saved_last
 
 
@@ -51,6 +51,6 @@ def compare_values(trial: Trial) -> ComparedValues:
 
 def _compared(trial: Trial) -> ComparedValues:
     try:
-        return ComparedValues(trial, judge(trial.case))
+        return ComparedValues(trial, judge_in_part(trial.case))
     except CannotCompare as problem:
         return ComparedValues(trial, problem)

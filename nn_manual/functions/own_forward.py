@@ -12,12 +12,14 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
+from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.tolerances import CENTRAL_DIFFERENCES, NEGLIGIBLE
 from nn_manual.check.twin.by_differences import OperandDifferences, Values, differences, differentiated, judge_by
 from nn_manual.functions.arguments import Arguments, arguments_of
 from nn_manual.functions.callables import applied, dtype_name, floats, label_of_function
 from nn_manual.functions.handwritten import Checked, Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
+from nn_manual.functions.randomness import NUM_RUNS, varying_output, words
 from nn_manual.ops.differences import Directions
 
 #: At most so many slopes of an input are measured, each with some ten runs of forward. In a larger input each is the
@@ -29,7 +31,7 @@ SMALL_STEP, LARGE_STEP = 1e-10, 1e-5
 #: How far the slopes at both may lie apart: of a function in float64 they are 1e-4 apart, of one in float32 1,000.
 MOST_OFF = 0.5
 
-#: Where differences are more uncertain, as a fraction of the gradient, they prove nothing. A smooth forward has 1e-9.
+#: Where differences are more uncertain, as a fraction of the gradient, they can't judge. A smooth forward has 1e-9.
 MOST_UNCERTAIN = 1e-3
 
 
@@ -37,27 +39,37 @@ class OwnForward:
     """The forward of a function as a function of float64 tensors that autograd differentiates, by differences.
 
     At a kink every slope between those left and right is right: of these, the gradient is the one nearest to that which
-    stands `beside` it. Raises ValueError where differences are too uncertain to judge by, and for a forward that
-    doesn't compute in float64.
+    stands `beside` it. Raises CannotCompare for a forward that is random, ValueError for one that doesn't compute in
+    float64.
     """
 
-    def __init__(self, function: Checked, *, as_arrays: bool) -> None:
+    def __init__(self, function: Checked, *, as_arrays: bool, step: float = 0.0) -> None:
         self.function, self._as_arrays = function, as_arrays and isinstance(function, Handwritten)
         self.__name__ = label_of_function(function)
+        self._step = step
         self._ours: list[Any] | None = None
+        self._errors: dict[int, float] = {}
 
     @property
     def __signature__(self) -> inspect.Signature:  # in which a report finds the names of the inputs
         return inspect.signature(self.function)
 
     @contextmanager
-    def beside(self, ours: list[Any]) -> Iterator[None]:
-        """A context in which the gradients are compared with these."""
-        self._ours = ours
+    def beside(self, ours: list[Any]) -> Iterator[dict[int, float]]:
+        """A context in which the gradients are compared with these. It fills a dict: for the number of a gradient that
+        differences are too uncertain to judge somewhere, their error as a fraction of it.
+        """
+        self._ours, self._errors = ours, {}
         try:
-            yield
+            yield self._errors
         finally:
             self._ours = None
+
+    def with_step(self, step: float) -> OwnForward:
+        """The same with differences of this step alone, times the entry's magnitude if that is above 1: for points so
+        close to a kink that other steps reach beyond it.
+        """
+        return OwnForward(self.function, as_arrays=self._as_arrays, step=step)
 
     def on_leaves(self, arguments: Arguments) -> OwnForward:
         """The same as a function of the leaves of these arguments."""
@@ -94,6 +106,11 @@ class OwnForward:
             return np.concatenate([tensors[name].detach().numpy().reshape(-1) for name in names])
 
         def gradients(operands: list[Array], wanted: list[int], upstream: Array) -> dict[int, Array]:
+            if self._step:
+                return {i: _plain_differences(values, operands, i, upstream, self._step) for i in wanted}
+            runs = (self.outputs(arguments, arguments.leaves).tensors for _ in range(NUM_RUNS))
+            if name := varying_output(runs, dict.fromkeys(names, 0.0)):
+                raise CannotCompare(words(self.__name__, name))
             _check_digits(values, operands)
             return {i: self._gradient(n, values, operands, i, upstream) for n, i in enumerate(wanted)}
 
@@ -122,43 +139,57 @@ class OwnForward:
         ours: Any = self._ours[number] if self._ours is not None and number < len(self._ours) else None
         grad = directions.spread(found.value)
         if floats(ours) and ours.numel() == size and size and bool(ours.isfinite().all()):
-            grad = self._beside(ours.detach().double().numpy().reshape(-1), found, directions)
+            array = ours.detach().double().numpy().reshape(-1)
+            along = directions.along(array)
+            finding = judge_by(found, along, CENTRAL_DIFFERENCES)
+            if finding.error > MOST_UNCERTAIN:
+                self._errors[number] = finding.error
+            is_zero = (finding.reference == 0) & (np.abs(along) <= NEGLIGIBLE * found.terms)
+            grad = array + directions.spread(np.where(is_zero, 0.0, finding.reference - along))
         if found.jump.any() and size > 1:  # entries that tie share a slope: their sum is looked at, too
-            grad = _with_sum(grad, measured(Directions(np.zeros(size, int), np.ones(size), 1)))
+            together = measured(Directions(np.zeros(size, int), np.ones(size), 1))
+            grad = _with_sum(grad, found.jump[directions.numbers] > 0, together)
         return grad
 
-    def _beside(self, ours: Array, found: OperandDifferences, directions: Directions) -> Array:
-        along = directions.along(ours)
-        finding = judge_by(found, along, CENTRAL_DIFFERENCES)
-        if finding.error > MOST_UNCERTAIN:
-            raise ValueError(f"differences of forward are uncertain, by {finding.error:.1g} of a gradient")
-        is_zero = (finding.reference == 0) & (np.abs(along) <= NEGLIGIBLE * found.terms)
-        return ours + directions.spread(np.where(is_zero, 0.0, finding.reference - along))
+
+def _plain_differences(values: Values, operands: list[Array], i: int, upstream: Array, step: float) -> Array:
+    """The central difference of sum(upstream * values) along each entry of the i-th operand."""
+    steps = step * np.maximum(np.abs(operands[i]), 1)
+
+    def rise(index: tuple[int, ...]) -> float:
+        ends = []
+        for way in (1, -1):
+            moved = operands[i].copy()
+            moved[index] += way * steps[index]
+            ends.append(values([*operands[:i], moved, *operands[i + 1 :]]))
+        return float(upstream @ (ends[0] - ends[1]) / (2 * steps[index]))
+
+    return np.array([rise(index) for index in np.ndindex(operands[i].shape)])
 
 
-def _with_sum(grad: Array, slope: OperandDifferences) -> Array:
-    """The gradient, all entries changed alike where its sum is none of the slopes of all entries together."""
+def _with_sum(grad: Array, at_kink: Array, slope: OperandDifferences) -> Array:
+    """The gradient; where its sum is none of the slopes of all entries together, those at a kink are changed alike."""
     sum_of_grad = grad.sum(keepdims=True)
     reference = judge_by(slope, sum_of_grad, CENTRAL_DIFFERENCES).reference
     off = reference - sum_of_grad
-    changed: Array = grad + off / grad.size
+    changed: Array = grad + at_kink * (off / at_kink.sum())
     return changed if np.abs(off) > CENTRAL_DIFFERENCES * np.abs(grad).max() * grad.size else grad
 
 
 def _check_digits(values: Values, operands: list[Array]) -> None:
     """Raise ValueError for values that are rounded to fewer digits than float64 has: to them small steps have no slope.
-    A step of 1e-10 must change them by 1e-5 of what one of 1e-5 does.
+    A step of 1e-10 must change them by 1e-5 of what one of 1e-5 does, apart from those that jump.
     """
     generator = np.random.default_rng(0)
     signs = [generator.choice([-1.0, 1.0], operand.shape) for operand in operands]
     middle = values(operands)
-    if not np.array_equal(middle, values(operands), equal_nan=True):
-        raise ValueError("without a reference, forward must not be random: two runs on the same inputs differ")
     pairs = list(zip(operands, signs, strict=True))
     small, large = (
         values([np.asarray(operand * (1 + step * sign)) for operand, sign in pairs]) - middle
         for step in (SMALL_STEP, LARGE_STEP)
     )
+    smooth = np.abs(small - large) > MOST_OFF * np.abs(large)  # a jump is as far with the small step
+    small, large = small[smooth], large[smooth]
     off = np.abs(small * (LARGE_STEP / SMALL_STEP) - large).max(initial=0.0)
     if off > MOST_OFF * np.abs(large).max(initial=0.0):
         raise ValueError("without a reference, forward must compute in float64: here it has too few digits")

@@ -29,11 +29,11 @@ from nn_manual.functions.watched_runs import WatchedRuns
 @dataclass
 class Noticed:
     """What is noticed while pairs are made: a sentence for each of the HABITS of the function; and one for each tensor
-    that is left out, since the reference is too far from the truth to judge by.
+    that can't be judged, since the reference is too far from the truth, or differences don't tell its gradient.
     """
 
     habits: dict[str, str] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
+    not_judged: dict[str, str] = field(default_factory=dict)
 
 
 def pairs(
@@ -50,7 +50,7 @@ def pairs(
     theirs = _run_reference(case, case.leaves())
     truth = _run_reference(case, _doubled(case)) if case.is_low else None
     noticed = noticed or Noticed()
-    paired, ours = _Paired(case, theirs, noticed.left_out), WatchedRuns(case, noticed.habits)
+    paired, ours = _Paired(case, theirs, noticed.not_judged), WatchedRuns(case, noticed.habits)
     outputs = ours.run_forward()
     check_structure(case.label, ours.returned, theirs.returned)
     for name, output in outputs.items():
@@ -65,7 +65,7 @@ def pairs(
         if not grad_outputs:
             return
         grads = ours.run_backward(grad_outputs, before_backward)
-        with beside(case.reference, grads):
+        with beside(case.reference, grads) as errors:
             their_grads = _back_through_reference(theirs, grad_outputs)
         doubled = {name: grad.double() for name, grad in grad_outputs.items()}
         true_grads = _back_through_reference(truth, doubled) if truth else None
@@ -74,6 +74,8 @@ def pairs(
                 continue  # both say that nothing depends on this input
             zero = torch.zeros_like(as_tensor(leaves[name]))
             true_grad = true_grads[i] if true_grads else None
+            if i in errors:
+                noticed.not_judged.setdefault(f"grad_{name}", _by_differences(case.label, name, errors[i]))
             yield from paired.pair(
                 f"grad_{name}, {kind} upstream",
                 zero if grad is None else grad,
@@ -84,16 +86,23 @@ def pairs(
                 ours.keep({f"the grad_{name} that it returned before": grad.to_dense()})  # a copy, if it is sparse
 
 
-def values_of_reference(case: FunctionCase) -> dict[str, torch.Tensor]:
-    """The reference's half of these pairs: its floating outputs and its gradients. Raises what `pairs` raises of it."""
+def values_of_reference(case: FunctionCase, upstream: str = "") -> dict[str, torch.Tensor]:
+    """The reference's half of these pairs: its floating outputs and its gradients, under one kind of upstream gradient
+    alone if one is named. Raises what `pairs` raises of it.
+    """
     ran = _run_reference(case, case.leaves())
     found = {name: output.detach() for name, output in ran.outputs.items() if floats(output)}
     names = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
     differentiable = {name: output for name, output in ran.outputs.items() if output.requires_grad}
     for kind, grad_outputs in case.grad_outputs(differentiable):
-        grads = ran.backward(grad_outputs) if grad_outputs else []
+        grads = ran.backward(grad_outputs) if grad_outputs and upstream in ("", kind) else []
         found |= {f"grad_{name}, {kind} upstream": grad for name, grad in zip(names, grads, strict=False)}
     return {name: value.to_dense().cpu() for name, value in found.items() if value is not None}
+
+
+def _by_differences(label: str, name: str, error: float) -> str:
+    words = f"{label}: differences can't judge grad_{name} everywhere, their error is {error:.1g} times its size; does "
+    return words + "forward jump there? a reference could judge it"
 
 
 def _stays(case: FunctionCase, name: str, after: tuple[Any, Any]) -> bool:
@@ -127,16 +136,18 @@ def _back_through_reference(ran: Forward, grad_outputs: dict[str, torch.Tensor])
         return ran.backward(grad_outputs)
 
 
-def beside(reference: Any, grads: list[Any]) -> AbstractContextManager[object]:
-    """A context in which a reference that is the function's own forward looks at its gradients."""
-    return reference.beside(grads) if isinstance(reference, OwnForward) else nullcontext()
+def beside(reference: Any, grads: list[Any]) -> AbstractContextManager[dict[int, float]]:
+    """A context in which a reference that is the function's own forward looks at its gradients, and says by number
+    which of them it can't judge.
+    """
+    return reference.beside(grads) if isinstance(reference, OwnForward) else nullcontext({})
 
 
 class _Paired:
     """Makes pairs of a function's tensors and its reference's."""
 
-    def __init__(self, case: FunctionCase, theirs: Forward, left_out: list[str]) -> None:
-        self.case, self.left_out = case, left_out
+    def __init__(self, case: FunctionCase, theirs: Forward, not_judged: dict[str, str]) -> None:
+        self.case, self.not_judged = case, not_judged
         arrays = [array for array in (*case.leaves(), *theirs.outputs.values()) if is_array(array)]
         self.tolerance = case.tolerance or sum_of_products(case.dtype, longest_sum(arrays))
 
@@ -159,7 +170,7 @@ class _Paired:
                 except TooCoarse as problem:
                     if not self.case.drawn:
                         raise
-                    self.left_out.append(str(problem))
+                    self.not_judged[name] = str(problem)
                     return
         else:
             array, tensor = self._judged(array, tensor, tensor)

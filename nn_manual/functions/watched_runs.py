@@ -13,13 +13,13 @@ import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
-from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import Forward, as_copy, is_array
 from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
+from nn_manual.functions.randomness import varying_output, words
 
 #: What a habit writes into, and how the names of arrays begin that belong there: "saved[0]" is part of what forward
 #: saved.
@@ -72,22 +72,12 @@ class WatchedRuns:
                     words += "; an autograd.Function that works in place returns its input and calls mark_dirty"
                 self.habits.setdefault("inputs", words)
 
-    def _check_repeated(self, outputs: dict[str, Any]) -> None:
-        """The outputs of the second run must be near those of the first: the row `determinism` compares every bit."""
-        for name, output in outputs.items():
-            first: Any = self.first.get(name)
-            if not (is_array(first) and is_array(output) and first.is_floating_point() and first.shape == output.shape):
-                continue
-            allowed = MEANINGLESS * float(first.detach().nan_to_num().abs().max()) if first.numel() else 0.0
-            if not torch.allclose(output.detach(), first.detach(), rtol=0, atol=allowed, equal_nan=True):
-                raise CannotCompare(f"{self.case.label}: {name} differs when forward runs twice on the same inputs")
-
     def run_backward(self, grad_outputs: dict[str, torch.Tensor], before: Callable[[], object] | None) -> list[Any]:
         """The gradients, by one backward after one forward."""
         case = self.case
-        if self.forward is None:
-            outputs = self.run_forward()
-            self._check_repeated(outputs)
+        # Here they must be near each other: the row `determinism` compares every bit.
+        if self.forward is None and (name := varying_output((self.first, self.run_forward()), {})):
+            raise CannotCompare(words(case.label, name))
         assert self.forward is not None
         doing = "backward"
         if before is not None:

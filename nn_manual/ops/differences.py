@@ -22,6 +22,9 @@ SAFETY = 10.0
 #: Smaller steps overrule the limit of larger ones if they are this many times nearer to each other than to it. If they
 #: differ by rounding alone, two of them agree so well once in 10**8 times.
 OVERRULE = 1e4
+#: Central differences count only where one-sided ones agree up to this fraction of the slope. Those of a smooth
+#: function do; where its slope is 0, some three steps later.
+UNSURE = 1e-4
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -111,7 +114,9 @@ def slope(function: Callable[[float], Array], at: float, upstream: Array) -> Slo
         left.add(float(fall.sum()) / (at - below), rounding)
         jumps = rise / (above - at) - fall / (at - below)
         apart = float(np.abs(jumps).sum() - np.abs(jumps.sum()))
-        if min(central.error, left.error + right.error) <= RATIO * rounding:
+        one_sided, enough = left.error + right.error, RATIO * rounding
+        # Beyond a kink on each side, central differences may agree by chance: one-sided ones don't agree there.
+        if one_sided <= enough or central.error <= enough >= one_sided - UNSURE * abs(central.value):
             break
     one_sided = left.error + right.error
     is_kink = abs(right.value - left.value) > SAFETY * one_sided

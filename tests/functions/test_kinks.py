@@ -165,9 +165,7 @@ class DoubledAtZero(HalfAtZero):
 
 
 def test_where_the_slope_has_no_bound_nothing_is_excused() -> None:
-    """The gradient of a norm at 0 is torch's 0: any other one is wrong, though those close by point everywhere. Of
-    x * |x| ** -0.5 they are as large as one likes.
-    """
+    """The gradients of x * |x| ** -0.5 close by are as large as one likes."""
 
     def root(x: Any) -> Any:
         return np.sign(x) * np.sqrt(np.abs(x) + 0.0), x
@@ -180,3 +178,24 @@ def test_where_the_slope_has_no_bound_nothing_is_excused() -> None:
         return torch.where(x == 0, 0 * x, safe.sign() * safe.abs().sqrt())
 
     assert wrong_kinds(root, back, reference, [X]) == ["tied", "zero", "spread"]
+
+
+@pytest.mark.parametrize("length", [0.5, 0.999, 1.0, 1.001, 1.1])
+@pytest.mark.parametrize("shape", [(2,), (4, 3), (1, 20)])
+def test_of_a_norm_at_zero_each_vector_of_length_at_most_one_is_a_gradient(
+    shape: tuple[int, ...], length: float
+) -> None:
+    vector = np.random.default_rng(0).standard_normal(shape)
+    vector *= length / np.sqrt((vector**2).sum(-1, keepdims=True))
+
+    def norm(x: Any) -> Any:
+        return np.sqrt((x * x).sum(-1)), x
+
+    def back(grad: Any, _: Any) -> Any:
+        return grad[..., None] * vector
+
+    def reference(x: Any) -> Any:
+        return torch.linalg.vector_norm(x, dim=-1)
+
+    report = check_function((norm, back), reference, [np.zeros(shape)], only=["retain_graph"])
+    assert report.agrees == (length <= 1), report

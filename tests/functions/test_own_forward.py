@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,3 +133,104 @@ def test_what_needs_a_reference() -> None:
         check_function(Cube, None, [torch.randn(3)], dtypes=["float32"])
     with pytest.raises(ValueError, match="Linear is a module: its reference must be one"):
         check_function(torch.nn.Linear(2, 2), None, [torch.randn(3, 2)])
+
+
+def ascending(x: Any) -> Any:
+    order = np.argsort(x, -1, kind="stable")
+    return np.take_along_axis(x, order, -1), order
+
+
+def to_their_places(order: Any, upstream: Any) -> Any:
+    grad = np.zeros_like(upstream)
+    np.put_along_axis(grad, order, upstream, -1)
+    return grad
+
+
+def with_ties(of_equal: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """The gradients of the first three entries, which are equal, become what this makes of them."""
+
+    def backward(order: Any, upstream: Any) -> Any:
+        grad = to_their_places(order, upstream)
+        grad[:, :3] = of_equal(grad[:, :3])
+        return grad
+
+    return backward
+
+
+@pytest.mark.parametrize(
+    ("of_equal", "agrees"),
+    [
+        (lambda grad: grad, True),
+        (lambda grad: grad[:, ::-1], True),
+        (lambda grad: grad.mean(-1, keepdims=True), True),
+        (lambda grad: 1.001 * grad, False),
+        (lambda grad: np.maximum(grad.max(-1, keepdims=True), grad), False),
+        # The sum is right, and each lies between the smallest and the largest.
+        (lambda grad: np.stack([grad[:, 1]] * 2 + [grad[:, 0] + grad[:, 2] - grad[:, 1]], -1), False),
+    ],
+)
+def test_entries_that_tie_in_a_sort(of_equal: Any, agrees: bool) -> None:
+    """Each may have the slope of any of their places, but all together have these slopes once each."""
+    tied = np.array([[1.0, 1.0, 1.0, 0.0, 2.0]])
+    report = check_function((ascending, with_ties(of_equal)), None, [tied], only=["retain_graph"])
+    assert report.agrees == agrees, report
+
+
+@pytest.mark.slow
+def test_a_sort_is_right_on_all_kinds_that_tie_or_lie_close() -> None:
+    rows = [f"kinds {kind}" for kind in ("tied", "zero", "tiny", "shifted")]
+    report = check_function((ascending, to_their_places), None, [inputs()[0]], only=rows)
+    assert report.passed, report
+    assert [row.verdict for row in report.rows if row.name in rows] == ["right"] * 4
+
+
+def jumping(x: Any) -> Any:
+    return x * x + (x > 0), (x,)
+
+
+def jumping_back(saved: Any, upstream: Any, slope_at_1: float = 2.0) -> Any:
+    return np.where(saved[0] == 1, slope_at_1, 2 * saved[0]) * upstream
+
+
+def test_at_a_jump_nothing_is_judged_and_elsewhere_everything() -> None:
+    given = [np.array([0.0, 1.0, -2.0])]
+    report = check_function((jumping, jumping_back), None, given, only=["retain_graph"])
+    assert report.agrees
+    assert not report.passed
+    assert report.vacuous == (
+        "jumping and jumping_back: differences can't judge grad_x everywhere, their error is 8 times its size; does "
+        "forward jump there? a reference could judge it",
+    )
+    wrong = check_function((jumping, partial(jumping_back, slope_at_1=2.1)), None, given, only=["retain_graph"])
+    assert [(failure.name, failure.index) for failure in wrong.failures] == [
+        ("grad_x, random upstream", (1,)),
+        ("grad_x, negative upstream", (1,)),
+    ]
+    # In a row that draws such values, nothing is said of what may be wrong.
+    kinds = check_function((jumping, jumping_back), None, [inputs()[0]], only=["kinds tied"])
+    (row,) = [row for row in kinds.skipped if row.name == "kinds tied"]
+    assert row.note == report.vacuous[0]
+
+
+def test_a_forward_may_raise_close_to_the_inputs() -> None:
+    def logarithm(x: Any) -> Any:
+        if (x <= 0).any():
+            raise ArithmeticError
+        return np.log(x), x
+
+    given = [np.array([0.005, 1.0])]
+    report = check_function((logarithm, lambda x, grad: grad / x), None, given, only=["retain_graph"])
+    assert report.passed, report
+
+
+@pytest.mark.parametrize("size", [0.5, 1e-9])
+def test_a_random_forward_is_called_so(size: float) -> None:
+    def noisy(x: Any) -> Any:
+        return x + size * np.random.standard_normal(x.shape), None
+
+    report = check_function((noisy, lambda _, grad: grad), None, [inputs()[0]], only=["retain_graph", "two forwards"])
+    assert report.problem == (
+        "noisy and <lambda>: output differs when forward runs twice on the same inputs; "
+        "if it is random by design, give it a seed or a mask"
+    )
+    assert report.wrong == ()

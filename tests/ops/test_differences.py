@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nn_manual.arrays import Array
-from nn_manual.ops.differences import slope, slopes_of
+from nn_manual.ops.differences import Directions, slope, slopes_of
 
 UPSTREAM = np.array([1.0])
 
@@ -19,6 +19,11 @@ def by_value(function: Callable[[float], float]) -> Callable[[float], Array]:
         return np.array([function(np.float64(entry))])
 
     return values
+
+
+def between_kinks(x: float) -> float:
+    """Further off, the chord from x - h to x + h has the slope 1.5 for every h."""
+    return float(1e-4 + 3 * (x - 1e-4) if x > 1e-4 else max(x, -2e-4))
 
 
 def normalized(x: float) -> float:
@@ -35,6 +40,9 @@ SMOOTH: dict[str, tuple[Callable[[float], float], Callable[[float], float], floa
     "root near 0": (np.sqrt, lambda x: 0.5 / np.sqrt(x), 1e-7),
     "normalized": (normalized, lambda x: 1e-6 / (x * x + 1e-6) ** 1.5, 2e-4),
     "kink nearby": (lambda x: abs(x - 1e-7), lambda x: np.sign(x - 1e-7), 0.0),
+    "between kinks": (between_kinks, lambda _: 1.0, 0.0),
+    # In the middle of a stair the chords of x * x lie.
+    "in the middle of a stair": (lambda x: np.round(8 * x) / 8 * x, lambda x: np.round(8 * x) / 8, 1304.00004),
     # Its second derivative jumps at 0: the central difference converges slowly, those of each side do not.
     "elu at 0": (lambda x: x if x > 0 else np.expm1(x), np.exp, 0.0),
 }
@@ -89,3 +97,13 @@ def test_each_entry_gets_a_slope_from_few_evaluations() -> None:
     right = upstream[:, None] * [1.0, -2.0] * (1 - np.tanh(operand) ** 2)
     np.testing.assert_allclose(np.reshape(found, (3, 2)), right, rtol=0, atol=1e-11)
     assert len(evaluations) <= 11 * operand.size
+
+
+def test_slopes_along_directions() -> None:
+    """Each is the sum of the slopes of its entries, with their signs; the smallest gradient that has them shares it."""
+    directions = Directions(np.array([0, 1, 0, 0]), np.array([1.0, 1.0, -1.0, 1.0]), 2)
+    operand = np.array([[1.0, 2.0], [3.0, 4.0]])
+    found = [entry.value for entry in slopes_of(np.square, operand, np.ones((2, 2)), directions)]
+    np.testing.assert_allclose(found, [2 - 6 + 8, 4], rtol=1e-10)
+    np.testing.assert_array_equal(directions.along(np.array([2.0, 4.0, 6.0, 8.0])), [4, 4])
+    np.testing.assert_array_equal(directions.spread(np.array([6.0, 5.0])), [2, 5, -2, 2])

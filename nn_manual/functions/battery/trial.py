@@ -216,9 +216,8 @@ def in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
 
 
 def agree(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> str | None:
-    """Raise Wrong if the function differs from its reference in this case; returns a note if it does so at a kink, or
-    if a tensor was left out. In 16 bits a row can make a gradient that is all rounding: this is excused as on drawn
-    inputs.
+    """Raise Wrong if the function differs from its reference in this case; returns a note if it does so at a kink. In
+    16 bits a row can make a gradient that is all rounding: this is excused as on drawn inputs.
     """
     if case.is_low:
         case = replace(case, drawn=True)
@@ -228,7 +227,7 @@ def agree(case: FunctionCase, before_backward: Callable[[], object] | None = Non
     for habit, sentence in report.habits.items():
         if habit not in case.habits:
             raise Wrong(sentence)
-    return next(iter((*report.kinks.values(), *report.left_out)), None)
+    return next(iter(report.kinks.values()), None)
 
 
 def on_all_sizes(trial: Trial, run: Callable[[FunctionCase], object]) -> None:

@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from own_layers import FORMULAS, own_layer
 
 from nn_manual import GradientMismatch, Layer, Linear, ReLU, Sequential, Tanh
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.input_kinds import draw
-from nn_manual.check.twin.by_differences import OperandDifferences, judge_by
+from nn_manual.check.twin.by_differences import OperandDifferences, differences, differentiated, judge_by
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.gradients import check_gradients
+from nn_manual.ops.differences import Directions
 
 DTYPES = ("float32", "float64")
 #: Kinds of input at which a value of some layers is zero everywhere are left out.
@@ -185,3 +187,37 @@ def test_a_forward_may_warn_where_values_are_drawn_at_random() -> None:
     model = Sequential(Elementwise(np.log, np.reciprocal), dtype="float64")
     report = check_gradients(model, UpstreamLoss(), np.ones((2, 3)), np.zeros((2, 3)))
     assert report.agrees, str(report)
+
+
+def test_differences_of_several_operands_and_outputs() -> None:
+    """`terms` are the values over those of the operand, or the largest slope of all that are measured together."""
+
+    def values(operands: Any) -> Array:
+        x, y = operands
+        if y < 1:
+            raise ArithmeticError
+        return np.append(x * y, y**2)
+
+    x, y, upstream = np.array([1.0, -0.01]), np.array(1.005), np.array([1.0, 2.0, 3.0])
+    found = differences(values, [x, y], {0: Directions.of_each(2), 1: Directions.of_each(1)}, upstream)
+    np.testing.assert_allclose(found[0].value, [1.005, 2.01], rtol=1e-12)
+    np.testing.assert_allclose(found[1].value, [1 - 0.02 + 3 * 2.01], rtol=1e-9)  # a step down by 1e-2 raises
+    assert found[0].terms == found[1].terms == pytest.approx(7.01)
+    total = 1.005 + 0.0201 + 3 * 1.005**2
+    assert differences(values, [x, y], {0: Directions.of_each(2)}, upstream)[0].terms == pytest.approx(total)
+    assert differences(values, [x, y], {1: Directions.of_each(1)}, upstream, 5)[1].terms == pytest.approx(5 * 7.01)
+
+
+def test_autograd_asks_for_the_gradients_that_are_wanted() -> None:
+    x, y = torch.ones(2, requires_grad=True), torch.ones(3)
+    asked: list[Any] = []
+
+    def gradients(operands: list[Array], wanted: list[int], upstream: Array) -> dict[int, Array]:
+        asked.append((operands[0].dtype, wanted, upstream.tolist()))
+        return {0: np.array([1.0, 2.0])[::-1]}
+
+    one, other = differentiated(gradients, [torch.zeros(2), torch.zeros(())], [x, y])
+    (grad,) = torch.autograd.grad(one.sum() + 5 * other, x)
+    assert asked == [(np.dtype("float64"), [0], [1.0, 1.0, 5.0])]
+    assert grad.dtype == torch.float32
+    assert grad.tolist() == [2.0, 1.0]
