@@ -102,7 +102,7 @@ MISCONDUCT: list[tuple[Function, Function, str]] = [
         forward_keeps_its_input,
         backward_uses_the_kept_input,
         "two forwards first back first: differs when forward ran again, on other values, before backward: "
-        "what backward needs must travel in `saved`, not in a global; grad_x, random upstream[2, 0] is 0.70728",
+        "what backward needs must travel in `saved`, not in a global; grad_x, random upstream[2, 0] is 0.62913",
     ),
     (forward_queues_its_input, backward_takes_from_the_queue, "differs when forward ran again, on other values"),
     (forward_counts, backward, "output differs when forward runs twice on the same inputs"),

@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check.many_steps": CHECKING | {"step"},
     "check.sliced_step": CHECKING | {"step"},
     "check.catalogue": CHECKING | {"registry"},
-    "functions": CHECKING,
+    "functions": CHECKING | {"streams"},
     "compile": TRAINED | {"data", "trace", "check.step"},
     "run_directory": ARRAYS,
     "training": TRAINING | {"run_directory"},
