@@ -48,10 +48,13 @@ LEARNING_RATE = 1e-12
 #: the nets in config/; longer sums get proportionally more.
 REDUCTION_LENGTH = 1024
 
-#: A correct value may be off by this many times the measured effect of rounding. A few random moves measure it, and the
-#: roundings of the step itself may be unluckier than all of these. In a quarter of a million steps of random nets, 10
-#: times was too few for one gradient of 20 elements. In float64 a wrong formula is off by many orders of magnitude
-#: more.
+#: A correct value may be off by this many times the measured effect of rounding. A value t is made of intermediate
+#: values z; to the first order it is off by the sum of dt/dz * z * d, where d is what n roundings of z amount to:
+#: at random, with a deviation of sqrt(n / 12) eps. A measurement moves each z by 1/2 to 3/2 eps, with a deviation of
+#: sqrt(13 / 12) eps. So the error's deviation is sqrt(n / 13) times that of the effect. The largest of a few draws may
+#: be half of the effect's deviation, and the error four of its own: then 30 are enough for n = 180, and with average
+#: luck for 10,000 roundings in a row. In a quarter of a million steps of random nets, 10 times was too few for one
+#: gradient of 20 elements. In float64 a wrong formula is off by many orders of magnitude more.
 MARGIN = 30
 
 #: No more measurements are made where the difference is more than this multiple of what they allow. In float64 wrong
