@@ -1,4 +1,7 @@
-"""Runs of several processes, as torchrun starts them: the same bytes, proven, and ended together."""
+"""Runs of several processes, as torchrun starts them: the same bytes, proven, and ended together.
+
+Each case that a chosen test needs runs once, one after the other. The slow ones alone see each setting and message.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +52,20 @@ LAST = ["slices=6", "bitwise=true", "gradient_check.every=5"]
 EPOCH = "     1/100000"
 
 
+def needed(request: pytest.FixtureRequest) -> set[str]:
+    """The names of the cases that the chosen tests of this file look at."""
+    names = set[str]()
+    for item in request.session.items:
+        if item.path == request.path:
+            parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+            names |= {parameters[key] for key in ("name", "other") if key in parameters}
+            for marker in item.iter_markers("cases"):
+                names.update(marker.args)
+    return names
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the cases have run, each in the folder of its name."""
     folder = tmp_path_factory.mktemp("processes")
     for name, text in {"own": CONFIG, "norm": NORM, "sync": SYNC}.items():
@@ -119,8 +134,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("memory", 2, function="memory_of_vectors"),
         case("buckets", 2, function="many_buckets"),
     ]
-    run_cases(cases, folder)
+    names = needed(request)
+    run_cases([each for each in cases if {Path(each["logs"]).stem, Path(each["directory"]).name} & names], folder)
     return folder
+
+
+def slow(*values: Any) -> Any:
+    """The parameters of a slow test."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def results_of(directory: Path) -> dict[str, Any]:
@@ -139,12 +160,12 @@ def results_of(directory: Path) -> dict[str, Any]:
     ("name", "other"),
     [
         ("two", "alone"),
-        ("four", "alone"),
-        ("last_two", "last_alone"),
+        slow("four", "alone"),
+        slow("last_two", "last_alone"),
         ("norm_three", "norm_alone"),
-        ("sync_two", "sync_alone"),
-        ("sync_three", "sync_alone"),
-        ("four_before", "alone"),
+        slow("sync_two", "sync_alone"),
+        slow("sync_three", "sync_alone"),
+        slow("four_before", "alone"),
         ("compiled_three", "compiled_alone"),
     ],
 )
@@ -159,9 +180,9 @@ def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: 
     ("name", "other"),
     [
         ("fast", "alone"),
-        ("sync_fast", "sync_alone"),
-        ("compiled_alone", "norm_alone"),
-        ("compiled_fast", "norm_alone"),
+        slow("sync_fast", "sync_alone"),
+        slow("compiled_alone", "norm_alone"),
+        slow("compiled_fast", "norm_alone"),
     ],
 )
 def test_without_bitwise_they_are_equal_within_rounding(folder: Path, name: str, other: str) -> None:
@@ -171,6 +192,7 @@ def test_without_bitwise_they_are_equal_within_rounding(folder: Path, name: str,
         np.testing.assert_allclose(fast[name], weight, rtol=0, atol=1e-5)
 
 
+@pytest.mark.cases("fast", "two")
 def test_the_first_alone_prints(folder: Path) -> None:
     assert statuses_of(folder / "fast.logs") == [0, 0]
     first = log_of(folder / "fast.logs", 0)
@@ -186,35 +208,35 @@ def test_the_first_alone_prints(folder: Path) -> None:
     ("name", "statuses", "message"),
     [
         ("killed", [7, -9, 7], "nn-manual: process 1 died\nstopped in epoch "),
-        ("hung", [7, -9], "nn-manual: process 1 didn't come within 10 s\nstopped in epoch "),
-        ("first_killed", [-9, 7], "nn-manual: process 0 died\nstopped in epoch "),
+        slow("hung", [7, -9], "nn-manual: process 1 didn't come within 10 s\nstopped in epoch "),
+        slow("first_killed", [-9, 7], "nn-manual: process 0 died\nstopped in epoch "),
         ("broken", [7, 2], "nn-manual: not enough memory: broken\nstopped in epoch 2 at step 7; the run so far "),
-        ("asked", [143, 143], "nn-manual: terminated\nstopped in epoch "),
+        slow("asked", [143, 143], "nn-manual: terminated\nstopped in epoch "),
         ("divided", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 4\n"),
-        ("many", [2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
-        ("compiled_sync", [2, 2], "nn-manual: compiled must be false with sync_batch_norm: its slices wait "),
+        slow("many", [2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
+        slow("compiled_sync", [2, 2], "nn-manual: compiled must be false with sync_batch_norm: its slices wait "),
         ("override", [2, 2], "nn-manual: process 1 has another optimizer.SGD.lr than process 0: 0.2, not 0.1\n"),
-        ("many_two", [2, 2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
-        ("few", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 2\n"),
-        ("length", [2, 2], "nn-manual: process 1 has another model than process 0: [{Linear: "),
-        ("config", [2, 2], "nn-manual: process 1 has another data.Spirals.num_examples than process 0: 90, not 71\n"),
-        ("no_config", [7, 2], "missing.yaml: No such file or directory\nprocess 1 says so, of 2\n"),
+        slow("many_two", [2, 2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
+        slow("few", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 2\n"),
+        slow("length", [2, 2], "nn-manual: process 1 has another model than process 0: [{Linear: "),
+        slow("config", [2, 2], "process 1 has another data.Spirals.num_examples than process 0: 90, not 71\n"),
+        slow("no_config", [7, 2], "missing.yaml: No such file or directory\nprocess 1 says so, of 2\n"),
         ("usage", [2, 2], "nn-manual: error: unrecognized arguments: --epochs=3\n"),
-        ("no_run", [2, 2], "nn-manual: train takes one of these: CONFIG, --resume RUN\n"),
-        ("died_at_first", [7, -9], "nn-manual: process 1 died\n"),
-        ("directory", [2, 2], "nn-manual: process 1 has another --run-dir than process 0: "),
-        ("elsewhere", [5, 5], "nn-manual: run: process 1 doesn't see the run directory, which process 0 has made\n"),
-        ("package", [2, 2], "nn-manual: process 1 has another source.layers/linear.py than process 0: "),
+        slow("no_run", [2, 2], "nn-manual: train takes one of these: CONFIG, --resume RUN\n"),
+        slow("died_at_first", [7, -9], "nn-manual: process 1 died\n"),
+        slow("directory", [2, 2], "nn-manual: process 1 has another --run-dir than process 0: "),
+        slow("elsewhere", [5, 5], "run: process 1 doesn't see the run directory, which process 0 has made\n"),
+        slow("package", [2, 2], "nn-manual: process 1 has another source.layers/linear.py than process 0: "),
         ("data", [5, 5], "nn-manual: process 1 has another data than process 0: "),
-        ("threads", [2, 2], "nn-manual: process 1 has another number of BLAS threads than process 0: 2, not 1\n"),
-        ("limit", [2, 2], "NN_MANUAL_TIME_LIMIT must be a number of seconds above 0 and below 86400, not '1 minute'"),
+        slow("threads", [2, 2], "nn-manual: process 1 has another number of BLAS threads than process 0: 2, not 1\n"),
+        slow("limit", [2, 2], "NN_MANUAL_TIME_LIMIT must be a number of seconds above 0 and below 86400, not '1 "),
         ("wrong_layer", [3, 3], "nn-manual: gradient check failed: wrong first in 3 (Linear): 3.grad_weight\n"),
-        ("wrong_process", [3, 3], "gradient check failed: process 1: wrong first in 3 (Linear): 3.grad_weight."),
+        slow("wrong_process", [3, 3], "gradient check failed: process 1: wrong first in 3 (Linear): 3.grad_weight."),
         ("wrong_sum", [3, 3], "nn-manual: gradient check failed: process 1: "),
-        ("sync_wrong_sum", [3] * 3, "gradient check failed: process 1: wrong first in sum over the slices"),
-        ("sync_wrong", [3, 3], "computed\nstopped in epoch 1 at step 2; the run so far lies in "),
-        ("sync_killed", [7, 7, -9], "nn-manual: process 2 died\nstopped in epoch "),
-        ("wrong_parameters", [3, 3], "updated 3.bias of process 1 is not that of process"),
+        slow("sync_wrong_sum", [3] * 3, "gradient check failed: process 1: wrong first in sum over the slices"),
+        slow("sync_wrong", [3, 3], "computed\nstopped in epoch 1 at step 2; the run so far lies in "),
+        slow("sync_killed", [7, 7, -9], "nn-manual: process 2 died\nstopped in epoch "),
+        slow("wrong_parameters", [3, 3], "updated 3.bias of process 1 is not that of process"),
     ],
 )
 def test_one_message_says_what_ended_all(folder: Path, name: str, statuses: list[int], message: str) -> None:
@@ -226,6 +248,8 @@ def test_one_message_says_what_ended_all(folder: Path, name: str, statuses: list
     assert "Traceback" not in both
 
 
+@pytest.mark.slow
+@pytest.mark.cases("sync_wrong")
 def test_a_wrong_synchronised_layer_is_named_and_can_be_run_again(folder: Path) -> None:
     """By the tensor, and the process that computed its worst row; with the bundle."""
     log = log_of(folder / "sync_wrong.logs", 0)
@@ -234,12 +258,16 @@ def test_a_wrong_synchronised_layer_is_named_and_can_be_run_again(folder: Path) 
     assert (folder / "sync_wrong" / "mismatch-step-2" / "tensors.safetensors").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.cases("asked")
 def test_all_stop_at_the_same_step_and_can_go_on(folder: Path) -> None:
     log = log_of(folder / "asked.logs", 0)
     assert "to go on from step " in log
     assert list((folder / "asked" / "checkpoints").glob("step-*"))
 
 
+@pytest.mark.slow
+@pytest.mark.cases("ddp")
 def test_what_torch_distributed_data_parallel_computes(folder: Path) -> None:
     """On the same slices, in float64."""
     assert statuses_of(folder / "ddp.logs") == [0, 0]
@@ -249,22 +277,29 @@ def test_what_torch_distributed_data_parallel_computes(folder: Path) -> None:
     assert np.array_equal(*(np.load(folder / f"ddp.{rank}.npy")[0] for rank in range(2)))
 
 
+@pytest.mark.cases("collectives")
 def test_the_calls_of_a_group(folder: Path) -> None:
     """They end when the third process leaves without a word."""
     assert statuses_of(folder / "collectives.logs") == [0, 0, 9], log_of(folder / "collectives.logs", 0)
 
 
+@pytest.mark.slow
+@pytest.mark.cases("leave")
 def test_no_thread_stays_behind(folder: Path) -> None:
     """One that is in torch's code while Python ends aborts the process."""
     assert statuses_of(folder / "leave.logs") == [0, 0], log_of(folder / "leave.logs", 0)
 
 
+@pytest.mark.slow
+@pytest.mark.cases("memory")
 def test_a_sharded_optimizer_keeps_its_part(folder: Path) -> None:
     sizes = [np.load(folder / f"memory.{rank}.npy").tolist() for rank in range(2)]
     whole = 600 * 601 * 4
     assert sizes == [[whole, whole // 2]] * 2
 
 
+@pytest.mark.slow
+@pytest.mark.cases("buckets")
 def test_buckets_that_share_memory_are_added_up_one_after_the_other(folder: Path) -> None:
     assert statuses_of(folder / "buckets.logs") == [0, 0], log_of(folder / "buckets.logs", 0)
     for rank in range(2):
