@@ -58,7 +58,7 @@ def needed(request: pytest.FixtureRequest) -> set[str]:
     for item in request.session.items:
         if item.path == request.path:
             parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-            names |= {parameters[key] for key in ("name", "other") if key in parameters}
+            names.update(str(parameters[key]) for key in ("name", "other") if key in parameters)
             for marker in item.iter_markers("cases"):
                 names.update(marker.args)
     return names
