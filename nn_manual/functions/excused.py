@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Pair
 from nn_manual.check.judge.rounding import distance
 from nn_manual.check.judge.verdict import judged
-from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MARGIN
+from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MARGIN, MEANINGLESS
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import floats
@@ -22,8 +23,17 @@ from nn_manual.functions.pairs import pairs
 from nn_manual.functions.sensitivity import as_double, own_sensitivities, sensitivities
 
 
-def beyond_by_rounding(case: FunctionCase, failed: Sequence[Pair]) -> frozenset[str]:
-    """The names of those of `failed` that are beyond the tolerance by rounding; none where a formula is wrong.
+class Excused(NamedTuple):
+    """The names of the tensors that are beyond the tolerance by rounding; and a sentence for each of them that proves
+    nothing, since half of its size may be rounding.
+    """
+
+    rounding: frozenset[str] = frozenset()
+    not_judged: Mapping[str, str] = {}
+
+
+def beyond_by_rounding(case: FunctionCase, failed: Sequence[Pair]) -> Excused:
+    """Those of `failed` that are beyond the tolerance by rounding; none where a formula is wrong.
 
     It is judged as a training step is: the formulas must agree in float64, and our values must be as near to the
     reference's float64 ones as its own are, in float32 and in float64, with every input and upstream gradient moved by
@@ -35,10 +45,11 @@ def beyond_by_rounding(case: FunctionCase, failed: Sequence[Pair]) -> frozenset[
     and what rounding amounts to is measured in all that the reference computes.
     """
     if case.tolerance is not None or isinstance(case.reference, OwnForward):
-        return frozenset()
+        return Excused()
     excused, factor = (frozenset[str](), 0) if case.is_low else _by_formulas(case, failed)
     left = [pair for pair in failed if pair.quantity.name not in excused]
-    return excused | _by_distance_or_terms(case, left, factor) if left else excused
+    others = _by_distance_or_terms(case, left, factor) if left else Excused()
+    return Excused(excused | others.rounding, others.not_judged)
 
 
 def _by_formulas(case: FunctionCase, failed: Sequence[Pair]) -> tuple[frozenset[str], int]:
@@ -56,7 +67,7 @@ def _by_formulas(case: FunctionCase, failed: Sequence[Pair]) -> tuple[frozenset[
     return excused, int(not excused and case.drawn and case.dtype == np.float32)
 
 
-def _by_distance_or_terms(case: FunctionCase, failed: Sequence[Pair], factor: int) -> frozenset[str]:
+def _by_distance_or_terms(case: FunctionCase, failed: Sequence[Pair], factor: int) -> Excused:
     """Those that are no further from float64 than `factor` times the reference. On drawn inputs also those that differ
     from the reference, here or in float64, by no more than a few roundings of the terms that they are made of: where a
     softmax has become 1, its gradient is the difference of two such terms, which one formula computes as 0 and another
@@ -67,26 +78,30 @@ def _by_distance_or_terms(case: FunctionCase, failed: Sequence[Pair], factor: in
     """
     by_terms = case.drawn and case.excuses_terms
     if not (factor or by_terms):
-        return frozenset()
+        return Excused()
     try:
         truth, terms = sensitivities(case)
         allowed = _allowed_by_terms(case, truth, terms, failed) if by_terms else {}
     except Exception as raised:  # as above
         raise_if_nobodys_fault(raised)
-        return frozenset()
-    excused = set()
+        return Excused()
+    excused, not_judged = set[str](), dict[str, str]()
     for pair in failed:
         name = pair.quantity.name
         if name not in truth:  # it is an integer, or has no gradient
             continue
         size, reference = float(np.abs(truth[name]).max()), pair.reference.numpy()
+        is_a_number = size > MARGIN * eps_of(np.float64) * terms[name]
         ours_is_less, its_is_less = (np.abs(values).max() < size / 2 for values in (pair.ours, reference))
-        is_lost = ours_is_less and not its_is_less and size > MARGIN * eps_of(np.float64) * terms[name]
         is_near = distance(pair.ours, truth[name]) <= factor * distance(reference, truth[name])
         error = np.minimum(np.abs(pair.ours - truth[name]), np.abs(pair.ours - reference)).max()
-        if (is_near or error <= allowed.get(name, 0)) and not is_lost:
-            excused.add(name)
-    return frozenset(excused)
+        is_within = error <= allowed.get(name, 0)
+        if not (is_near or is_within) or (is_a_number and ours_is_less and not its_is_less):
+            continue
+        excused.add(name)
+        if is_a_number and is_within and allowed[name] >= MEANINGLESS * size:
+            not_judged[name] = f"{name}: rounding alone may be {allowed[name] / size:.2g} of its largest value"
+    return Excused(frozenset(excused), not_judged)
 
 
 def _allowed_by_terms(

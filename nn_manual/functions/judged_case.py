@@ -48,7 +48,9 @@ def judge_in_part(case: FunctionCase, before_backward: Callable[[], object] | No
         return report
     by_name = {pair.quantity.name: pair for pair in compared}
     failed = [by_name[failure.name] for failure in report.failures]
-    report = replace(report, rounding=beyond_by_rounding(case, failed))
+    excused = beyond_by_rounding(case, failed)
+    not_judged += tuple(excused.not_judged.values())
+    report = replace(report, rounding=excused.rounding, not_judged=not_judged)
     if report.agrees:
         return report
     report = replace(report, kinks=at_kinks(case, compared, [by_name[failure.name] for failure in report.failures]))
