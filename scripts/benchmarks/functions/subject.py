@@ -44,6 +44,25 @@ class Handwriting:
     named: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Published:
+    """A function of a published package, or one that shows a mistake which was mended in public, and its definition in
+    torch. `fault` says what is wrong; it is empty if nothing is. `why` says how that was worked out, before any report
+    was looked at. The report must have one of the words in `named`: the gradient's name, the row's, or words of the
+    problem. `inputs` are a list, or with `sizes` a function that makes one.
+    """
+
+    name: str
+    function: Any
+    reference: Any
+    inputs: Any
+    why: str
+    sizes: dict[str, Any] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    fault: str = ""
+    named: tuple[str, ...] = ()
+
+
 def normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
     """Standard normal numbers in float64."""
     return torch.randn(*shape, generator=generator, dtype=torch.float64)

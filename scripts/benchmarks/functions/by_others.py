@@ -1,0 +1,84 @@
+"""Which functions of published packages check_function judges as it was worked out."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+
+from benchmarks.functions import published
+from benchmarks.functions.by_hand import is_named
+from benchmarks.functions.subject import Published
+from nn_manual import check_function
+from nn_manual.functions.function_report import FunctionReport
+
+#: The modules of published/ with functions of each package. Those that were mended are our own, and need none.
+PACKAGES = {
+    "liger-kernel": ("liger_losses", "liger_norms", "liger_others"),
+    "timm": ("timm_activations", "timm_losses", "timm_layers"),
+    "entmax": ("entmax_mappings", "entmax_losses"),
+    "snntorch": ("surrogates",),
+    "gpytorch": ("gaussian_processes",),
+    "geomloss": ("distances",),
+    "torchdiffeq": ("differential_equations",),
+    "torch": ("torch_itself",),
+    "mended": ("mended_kernels", "mended_losses", "mended_layers"),
+}
+#: How many of the slowest cases are printed.
+NUM_SLOWEST = 5
+
+
+def cases(package: str) -> list[Published]:
+    """Every case of a package. Raises ImportError where it isn't installed, or doesn't work here."""
+    modules = [importlib.import_module(f"{published.__name__}.{name}") for name in PACKAGES[package]]
+    return [case for module in modules for case in (*getattr(module, "RIGHT", ()), *getattr(module, "WRONG", ()))]
+
+
+def report_of(case: Published) -> FunctionReport:
+    """What check_function says of a case."""
+    return check_function(case.function, case.reference, case.inputs, sizes=case.sizes, **case.options)
+
+
+def main(packages: Sequence[str]) -> int:
+    """Print each case that isn't judged as it was worked out, how many are, and the slowest. Returns 1 if there is one
+    or a package is left out, 2 if there is no such package, else 0.
+    """
+    unknown = [name for name in packages if name not in PACKAGES]
+    if unknown:
+        print(f"there is no package {unknown[0]}; there are {', '.join(PACKAGES)}", file=sys.stderr)
+        return 2
+    warnings.simplefilter("ignore")
+    counts = {"right ones passed": [0, 0], "wrong ones caught": [0, 0], "and named": [0, 0]}
+    times: list[tuple[float, str]] = []
+    left_out = []
+    for package in packages or PACKAGES:
+        try:
+            found = cases(package)
+        except ImportError as error:
+            left_out.append(f"{package}: {error}")
+            continue
+        version = "" if package == "mended" else f" {importlib.metadata.version(package)}"
+        print(f"{package}{version}: {len(found)} functions", flush=True)
+        for case in found:
+            start = time.perf_counter()
+            report = report_of(case)
+            times.append((time.perf_counter() - start, f"{package}: {case.name}"))
+            if case.fault:
+                outcomes = {"wrong ones caught": not report.passed}
+                outcomes["and named"] = not report.passed and is_named(case, report)
+            else:
+                outcomes = {"right ones passed": report.passed}
+            for row, good in outcomes.items():
+                counts[row][0] += int(good)
+                counts[row][1] += 1
+            if not all(outcomes.values()):
+                print(f"{package}: {case.name}: {case.fault or 'right'}; {case.why}\n{report}\n", flush=True)
+    for row, (num_good, num_cases) in counts.items():
+        print(f"{row:20} {num_good} of {num_cases}")
+    print("the slowest: " + "; ".join(f"{name} {seconds:.0f} s" for seconds, name in sorted(times)[: -NUM_SLOWEST - 1 : -1]))
+    for line in left_out:
+        print(f"left out: {line}")
+    return int(bool(left_out) or any(num_good < num_cases for num_good, num_cases in counts.values()))
