@@ -54,10 +54,17 @@ def main() -> int:
     check.add_argument("--slices", action="store_true", help="of random, only the nets in slices")
     functions = add("functions", _functions, "which wrong functions check_function catches, and its peers")
     functions.add_argument(
-        "part", nargs="?", choices=["kernels", "handwritten", "torch"], default="kernels", help="default kernels"
+        "part",
+        nargs="?",
+        choices=["kernels", "handwritten", "torch", "published"],
+        default="kernels",
+        help="default kernels",
     )
     functions.add_argument(
         "--operations", type=_range, metavar="FIRST:STOP", help="of torch, only these operations, for example 0:20"
+    )
+    functions.add_argument(
+        "--packages", type=_names, default=(), metavar="PACKAGE,...", help="of published, only these: timm,entmax"
     )
     reliability = add("reliability", _reliability, "what runs and their files survive")
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
@@ -153,10 +160,12 @@ def _check(options: Options) -> int:
 
 
 def _functions(options: Options) -> int:
-    from benchmarks.functions import by_hand, score, torch_operations
+    from benchmarks.functions import by_hand, by_others, score, torch_operations
 
     if options.part == "torch":
         return torch_operations.main(options.operations)
+    if options.part == "published":
+        return by_others.main(options.packages)
     return by_hand.main() if options.part == "handwritten" else score.main()
 
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 
 from benchmarks.functions import handwritten
-from benchmarks.functions.subject import Handwriting
+from benchmarks.functions.subject import Handwriting, Published
 from nn_manual import check_function
 from nn_manual.functions.function_report import FunctionReport
 
@@ -26,7 +26,7 @@ def report_of(case: Handwriting) -> FunctionReport:
     return check_function(case.function, case.reference, case.inputs)
 
 
-def is_named(case: Handwriting, report: FunctionReport) -> bool:
+def is_named(case: Handwriting | Published, report: FunctionReport) -> bool:
     """Whether a report names what is wrong: the gradient, the row, or the mistake."""
     names = [*(comparison.name for comparison in report.failures), *(row.name for row in report.wrong)]
     return any(word in text for word in case.named for text in (report.problem or "", report.diagnosis, *names))

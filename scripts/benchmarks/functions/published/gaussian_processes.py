@@ -66,7 +66,7 @@ def solve(factor: torch.Tensor, right: torch.Tensor) -> Any:
     return to_linear_operator(positive_definite(factor)).solve(right)
 
 
-def solved(factor: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+def solved(factor: torch.Tensor, right: torch.Tensor) -> Any:
     return torch.linalg.inv(positive_definite(factor)) @ right
 
 

@@ -60,9 +60,18 @@ def turn_backward(grad: Any, saved: Any) -> Any:
     return halves_turned(grad, angles(grad), -1.0)
 
 
-def turn_in_place(x: Any) -> Any:
-    """A kernel writes where it has read."""
-    return x.copy_(turned(x)), None
+class TurnInPlace(torch.autograd.Function):
+    """A kernel writes where it has read, and autograd isn't told."""
+
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        memory = x.detach()
+        memory.copy_(turned(memory))
+        return memory.view_as(memory)
+
+    @staticmethod
+    def backward(context: Any, grad: Any) -> Any:
+        return turn_backward(grad, None)
 
 
 def turn_several(x: Any) -> Any:
@@ -187,7 +196,7 @@ CASES = [
     ),
     Mended(
         "unslothai/unsloth#5001", "the rotated values overwrite the input", ("writes inputs",),
-        (turn_in_place, turn_backward), (turn_forward, turn_backward), turned, heads, HEADS,
+        TurnInPlace, (turn_forward, turn_backward), turned, heads, HEADS,
     ),
     Mended(
         "Dao-AILab/flash-attention#355", "the gradient of the output is read as if it were contiguous",

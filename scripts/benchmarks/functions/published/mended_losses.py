@@ -201,7 +201,8 @@ CASES = [
     ),
     Mended(
         "pytorch/pytorch#4320", "the gradient of the deviation of equal numbers is NaN", ("kinds zero", "sizes D=1"),
-        (deviation_forward, deviation_backward_at_zero), (deviation_forward, deviation_backward), deviation, rows, SIZES,
+        (deviation_forward, deviation_backward_at_zero), (deviation_forward, deviation_backward),
+        deviation, rows, SIZES,
     ),
     Mended(
         "pytorch/pytorch#37154", "the gradient of the distance of equal points is NaN", ("kinds zero", "inputs same"),

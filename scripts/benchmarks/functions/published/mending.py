@@ -10,8 +10,9 @@ import torch
 
 from benchmarks.functions.subject import Published
 
-#: forward returns (output, saved), and backward takes the gradient of the output and `saved`.
-Pair = tuple[Callable[..., Any], Callable[..., Any]]
+#: forward, which returns (output, saved), and backward, which takes the gradient of the output and `saved`; or one that
+#: autograd knows.
+Form = tuple[Callable[..., Any], Callable[..., Any]] | type[torch.autograd.Function]
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class Mended:
     issue: str
     fault: str
     named: tuple[str, ...]
-    before: Pair
-    after: Pair
+    before: Form
+    after: Form
     reference: Callable[..., Any]
     inputs: Callable[..., list[torch.Tensor]]
     sizes: dict[str, Any]

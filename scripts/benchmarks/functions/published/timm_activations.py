@@ -1,8 +1,4 @@
-"""timm: activations as compositions, in place, and with a backward of their own, beside torch's.
-
-timm's own `__init__` imports every model and torchvision, which not every torch can load. So only the files with the
-functions are imported.
-"""
+"""timm: activations as compositions, in place, and with a backward of their own, beside torch's."""
 
 from __future__ import annotations
 
@@ -12,10 +8,10 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from benchmarks.functions.published import timm_files  # noqa: F401 - first: timm without its models
+from benchmarks.functions.published.timm_files import timm_file
 from benchmarks.functions.subject import Published, normal
 
-from timm.layers import activations, activations_me  # isort: skip
+activations, activations_me = timm_file("layers.activations"), timm_file("layers.activations_me")
 
 
 def hard_sigmoid(x: torch.Tensor) -> torch.Tensor:

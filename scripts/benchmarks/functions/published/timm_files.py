@@ -1,19 +1,24 @@
-"""timm's files without its `__init__`, which imports every model and torchvision; not every torch can load the latter."""
+"""timm's files without its `__init__`: that imports every model and torchvision, which not every torch can load."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
+from typing import Any
 
 
 def _without_init(name: str) -> None:
-    """A package whose files can be imported, and whose `__init__` doesn't run."""
+    """Make the files of a package known, and don't run its `__init__`. Raises ModuleNotFoundError."""
     spec = importlib.util.find_spec(name)
     if spec is None:
-        raise ModuleNotFoundError(f"No module named '{name}'")
+        raise ModuleNotFoundError(f"No module named {name!r}")
     sys.modules[name] = importlib.util.module_from_spec(spec)
 
 
-for _name in ("timm", "timm.layers"):
-    if _name not in sys.modules:
-        _without_init(_name)
+def timm_file(name: str) -> Any:
+    """The module `timm.<name>`."""
+    for package in ("timm", "timm.layers"):
+        if package not in sys.modules:
+            _without_init(package)
+    return importlib.import_module(f"timm.{name}")

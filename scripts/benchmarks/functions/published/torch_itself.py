@@ -54,8 +54,8 @@ def alignment(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 def ctc(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    lengths = [torch.full((len(target),), size) for size in (len(x), target.shape[1])]
-    return functional.ctc_loss(x.log_softmax(2), target, *lengths, reduction="none")
+    times, letters = (torch.full((len(target),), size) for size in (len(x), target.shape[1]))
+    return functional.ctc_loss(x.log_softmax(2), target, times, letters, reduction="none")
 
 
 def log_cumulative(x: torch.Tensor) -> torch.Tensor:
@@ -92,6 +92,7 @@ def letters(generator: torch.Generator, T: int, N: int, C: int) -> list[torch.Te
 
 
 SIZES = {"N": 5, "D": 20}
+PICTURES = {"N": (1, 2), "C": (6, 17), "H": (1, 3)}
 DEFINITION = "its definition in the documentation, by hand"
 RIGHT = [
     Published("hardswish", functional.hardswish, lambda x: x * hard_sigmoid(x), rows, "the derivative by hand", SIZES),
@@ -104,9 +105,12 @@ RIGHT = [
         SIZES,
         {"tolerance": 1e-8},
     ),
-    Published("LocalResponseNorm", nn.LocalResponseNorm(3, 0.5).forward, across_channels, pictures, DEFINITION,
-              {"N": 2, "C": 6, "H": 3}),
-    Published("logcumsumexp", lambda x: x.logcumsumexp(1), log_cumulative, rows, DEFINITION, {"N": 5, "D": (1, 2, 7, 20)}),
+    Published(
+        "LocalResponseNorm", nn.LocalResponseNorm(3, 0.5).forward, across_channels, pictures, DEFINITION, PICTURES
+    ),
+    Published(
+        "logcumsumexp", lambda x: x.logcumsumexp(1), log_cumulative, rows, DEFINITION, {"N": 5, "D": (1, 2, 7, 20)}
+    ),
     Published(
         "cosine_similarity", functional.cosine_similarity, cosine, two_rows, "by hand; a row of zeros has no angle",
         SIZES, {"kinds": ["negative", "tiny", "spread", "large", "shifted"]},
@@ -127,7 +131,10 @@ RIGHT = [
         DEFINITION,
         {"N": 3, "T": 4, "V": 7, "D": 5},
     ),
-    Published("ctc_loss", ctc, alignment, letters, "the sum over all paths, by hand", {"T": (7, 8, 12), "N": 3, "C": (5, 9)}),
+    Published(
+        "ctc_loss", ctc, alignment, letters, "the sum over all paths, by hand",
+        {"T": (7, 8, 12), "N": (1, 3), "C": (5, 9)},
+    ),
 ]
 WRONG = [
     Published(
@@ -135,8 +142,8 @@ WRONG = [
         nn.CrossMapLRN2d(3, 0.5).forward,
         across_channels,
         pictures,
-        "the sum over a window moves by adding the next channel and taking away the last; the first stays in the sum",
-        {"N": 2, "C": 6, "H": 3},
+        "the sum over a window adds the next channel and takes away the last one; channel 0 stays in it",
+        PICTURES,
         {},
         "channel 0 is counted in every window",
         ("output",),

@@ -1,18 +1,13 @@
-"""What Triton's interpreter lacks for kernels that are written for a GPU. It must be imported before the kernels are."""
+"""liger-kernel, and what Triton's interpreter lacks for kernels that are written for a GPU."""
 
 from __future__ import annotations
 
 import functools
-import os
+import importlib
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-
-os.environ["TRITON_INTERPRET"] = "1"  # triton reads it when a kernel is defined
-
-import torch
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
@@ -55,6 +50,6 @@ libdevice.tanh = _elementwise(np.tanh)
 libdevice.rsqrt = _elementwise(lambda values: 1 / np.sqrt(values))
 triton.autotune = _autotune
 interpreter._implicit_cvt = functools.partial(_argument, interpreter._implicit_cvt)
-if not torch.cuda.is_available():
-    # Among how many programs a backward pass divides its rows: enough that each has several.
-    torch.cuda.get_device_properties = lambda *_: SimpleNamespace(multi_processor_count=3)
+# After all this: its kernels take these functions when they are defined.
+liger: Any = importlib.import_module("liger_kernel.transformers.functional")
+embedding: Any = importlib.import_module("liger_kernel.ops.experimental.embedding").LigerEmbeddingFunction.apply
