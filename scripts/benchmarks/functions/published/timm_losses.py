@@ -21,7 +21,7 @@ def smoothed(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return functional.cross_entropy(x, target, label_smoothing=0.1)
 
 
-def binary(x: torch.Tensor, target: torch.Tensor) -> Any:
+def binary(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """Of one-hot targets, smoothed to 0.1 / D and 0.9 + 0.1 / D; log(1 + exp(x)) - target x."""
     num_classes = x.shape[1]
     soft = 0.1 / num_classes + 0.9 * functional.one_hot(target, num_classes).to(x.dtype)
