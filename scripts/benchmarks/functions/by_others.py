@@ -79,7 +79,9 @@ def main(packages: Sequence[str]) -> int:
     for row, (num_good, num_cases) in counts.items():
         print(f"{row:20} {num_good} of {num_cases}")
     slowest = sorted(times, reverse=True)[:NUM_SLOWEST]
-    print("the slowest, in seconds of a processor: " + "; ".join(f"{name} {seconds:.0f}" for seconds, name in slowest))
+    if slowest:
+        told = "; ".join(f"{name} {seconds:.0f}" for seconds, name in slowest)
+        print(f"the slowest, in seconds of a processor: {told}")
     for line in left_out:
         print(f"left out: {line}")
     return int(bool(left_out) or any(num_good < num_cases for num_good, num_cases in counts.values()))
