@@ -50,7 +50,7 @@ def loss(kind: str) -> Any:
 
 
 SIZES = {"N": (1, 5, 17), "M": (2, 4, 33), "D": (1, 3)}
-#: Distances that cancel far from 0 are a fault below. There a gradient of 1e-69, by 50 digits, is lost beside k(x, x) = 1.
+#: Distances that cancel far from 0 are a fault below. There a gradient of 1e-69, by 50 digits, is lost beside k(x, x).
 NEAR = ["kinds shifted", "kinds spread"]
 #: So is the second derivative.
 ONCE = {"skip": ["twice", *NEAR]}
