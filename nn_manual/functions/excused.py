@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,10 +39,10 @@ def beyond_by_rounding(case: FunctionCase, failed: Sequence[Pair]) -> Excused:
     reference's float64 ones as its own are, in float32 and in float64, with every input and upstream gradient moved by
     one eps.
 
-    A function that can't compute in float64 is judged by the distance to these values alone: it may be three times that
-    of the reference in float32. 16 bits are judged so from the beginning. On inputs that were drawn, as a feature alone
-    is, of which a norm leaves only rounding, one that takes float64 and sums in float32 may be as far as the reference;
-    and what rounding amounts to is measured in all that the reference computes.
+    A function that can't compute in float64, or makes float32 of it, is judged by the distance to these values alone:
+    it may be three times that of the reference in float32. 16 bits are judged so from the beginning. On inputs that
+    were drawn, as a feature alone is, of which a norm leaves only rounding, one that takes float64 and sums in float32
+    may be as far as the reference; and what rounding amounts to is measured in all that both compute.
     """
     if case.tolerance is not None or isinstance(case.reference, OwnForward):
         return Excused()
@@ -63,8 +63,22 @@ def _by_formulas(case: FunctionCase, failed: Sequence[Pair]) -> tuple[frozenset[
     except Exception as error:  # a reference may raise anything where it can't compute in another dtype
         raise_if_nobodys_fault(error)
         return frozenset(), 0
+    if found.wrong and case.dtype == np.float32 and _makes_float32(case):
+        return frozenset(), LOW_PRECISION_FACTOR
     excused = frozenset[str]() if found.wrong else found.rounding
     return excused, int(not excused and case.drawn and case.dtype == np.float32)
+
+
+def _makes_float32(case: FunctionCase) -> bool:
+    """Whether the function computes in float32 what it gets in float64: its results stay the same where inputs and
+    upstream gradients move by less than float32 holds.
+    """
+
+    def nearly(array: Any) -> Any:
+        return as_double(array) * (1 + eps_of(np.float32) / 128)
+
+    both = (pairs(replace(case, change=change, watched=False)) for change in (as_double, nearly))
+    return all(np.array_equal(one.ours, other.ours, equal_nan=True) for one, other in zip(*both, strict=True))
 
 
 def _by_distance_or_terms(case: FunctionCase, failed: Sequence[Pair], factor: int) -> Excused:

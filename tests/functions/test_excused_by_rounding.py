@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
 from nn_manual.arrays import Array
-from nn_manual.functions import excused, sensitivity
+from nn_manual.functions import excused, judged_case, sensitivity
 from nn_manual.functions.arguments import arguments_of
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import handwritten_pair
@@ -168,3 +168,45 @@ def test_a_tensor_that_cannot_be_judged_leaves_the_others() -> None:
     report = check_function(both, both, [x, x + 1], dtypes=["bfloat16"], only=["kinds"], kinds=["shifted"])
     (note,) = (row.note for row in report.skipped if row.name == "kinds shifted")
     assert note.startswith("grad_x, random upstream: in so few bits the reference itself is off by")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_kernel_that_makes_float32_of_float64(seed: int) -> None:
+    """It is as near to the truth as torch in float32, and 1e-7 off in float64."""
+
+    def kernel(factor: float) -> Any:
+        class Norm32(torch.autograd.Function):
+            @staticmethod
+            def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+                values = x.detach().float().numpy()
+                centred = values - values.mean(-1, keepdims=True)
+                inverse = 1 / np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(1e-6))
+                context.saved, context.dtype = (centred, inverse), x.dtype
+                return torch.from_numpy(centred * inverse).to(x.dtype)
+
+            @staticmethod
+            @once_differentiable
+            def backward(context: Any, grad_output: torch.Tensor) -> torch.Tensor:
+                (centred, inverse), grad = context.saved, grad_output.float().numpy()
+                along = centred * inverse * (grad * centred * inverse).mean(-1, keepdims=True)
+                result = np.float32(factor) * (grad - grad.mean(-1, keepdims=True) - along) * inverse
+                return torch.from_numpy(result).to(context.dtype)
+
+        return Norm32
+
+    def definition(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.layer_norm(x, x.shape[-1:], eps=1e-6)
+
+    x = torch.randn(4, 2, generator=torch.Generator().manual_seed(seed))
+    assert check_function(kernel(1), definition, [x], only=["settings"], seed=seed).passed
+    wide = torch.randn(4, 5, generator=torch.Generator().manual_seed(seed))
+    assert check_function(kernel(1), definition, [wide], only=["settings"], seed=seed).passed
+    assert not check_function(kernel(1.0001), definition, [wide], only=["settings"], seed=seed).passed
+
+
+def test_kinks_excuse_nothing_where_an_output_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look for them takes long."""
+    monkeypatch.setattr(judged_case, "at_kinks", lambda *_: pytest.fail("looked for kinks"))
+    x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
+    report = check_function(lambda x: (1.1 * x).relu(), torch.relu, [x], only=["settings"])
+    assert [failure.name for failure in report.failures][:1] == ["output"]

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from nn_manual import check_function
+from nn_manual.functions.battery.lengths import small_sizes
 
 
 def inputs(generator: torch.Generator, N: int, T: int) -> list[torch.Tensor]:
@@ -48,3 +49,16 @@ def test_zero_on_small_sizes_alone_is_not_vacuous() -> None:
 def test_zero_on_all_sizes_is(sizes: tuple[int, ...]) -> None:
     report = check_function(lagged, lagged, inputs, sizes={"N": 3, "T": sizes}, kinds=[])
     assert report.vacuous == ("lagged: grad_a is zero everywhere",)
+
+
+@pytest.mark.parametrize(
+    ("full", "small"),
+    [
+        ({"N": 6, "D": 20}, {"N": 6, "D": 5}),
+        ({"N": 8, "D": 128}, {"N": 7, "D": 6}),
+        ({"N": 2, "D": 2}, {"N": 2, "D": 2}),
+        ({"A": 9, "B": 9, "C": 9, "D": 9, "E": 9, "F": 9}, {"A": 7, "B": 6, "C": 5, "D": 4, "E": 3, "F": 7}),
+    ],
+)
+def test_no_two_dimensions_are_equal_where_they_may_differ(full: dict[str, int], small: dict[str, int]) -> None:
+    assert small_sizes(full) == small

@@ -42,12 +42,14 @@ BLOCKS, MOST_RAGGED = (128, 32, 16), 4
 
 def small_sizes(sizes: Sizes) -> dict[str, int]:
     """Small sizes; of a choice, the smallest above 1: with one step or none, much would be zero or empty."""
-    return {
-        name: next((each for each in size if each > 1), size[-1])
-        if isinstance(size, Choice)
-        else min(size, SMALL[i % len(SMALL)])
-        for i, (name, size) in enumerate(sizes.items())
-    }
+    found = dict[str, int]()
+    for i, (name, size) in enumerate(sizes.items()):
+        if isinstance(size, Choice):
+            found[name] = next((each for each in size if each > 1), size[-1])
+        else:
+            others = (each for each in SMALL[i % len(SMALL) :] if each <= size and each not in found.values())
+            found[name] = next(others, min(size, SMALL[i % len(SMALL)]))
+    return found
 
 
 def full_sizes(sizes: Sizes) -> dict[str, int]:
