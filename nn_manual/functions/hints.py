@@ -12,6 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import dtype_name, is_array
+from nn_manual.functions.constant_reductions import describe_constant
 from nn_manual.functions.function_case import UPSTREAMS, Change, FunctionCase
 from nn_manual.functions.pairs import values_of_reference
 from nn_manual.functions.swapped import equals
@@ -34,6 +35,7 @@ def _causes(case: FunctionCase, first: Pair, compared: Sequence[Pair]) -> Iterat
     yield _ignores_upstream(case, first)
     yield _counts_once(case, first)
     yield _of_own_outputs(case, first)
+    yield describe_constant(case, first)
 
 
 def _adds_up(first: Pair, compared: Sequence[Pair]) -> str:
