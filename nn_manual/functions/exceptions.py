@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sysconfig
 import traceback
@@ -19,8 +20,12 @@ from nn_manual.messages import one_line
 #: The note that an error of the reference gets.
 BY_THE_REFERENCE = "raised by the reference"
 
-#: Code that a message doesn't point at: this package's, torch's, and that of Python's import system.
-_OTHERS_CODE = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent), "<frozen ")
+#: Code that a message doesn't point at: this package's, torch's, that of Triton, which lies beside torch, and that of
+#: Python's import system.
+_OTHERS_CODE = (
+    *(f"{Path(__file__).parents[1]}{os.sep}", f"{Path(torch.__file__).parent}{os.sep}"),
+    *(f"{Path(torch.__file__).parents[1] / 'triton'}{os.sep}", "<frozen "),
+)
 
 #: The functions of this package that run the reference, and nothing else of the user's but its inputs.
 RUN_THE_REFERENCE = {
@@ -75,9 +80,8 @@ def is_of_the_reference(error: BaseException) -> bool:
 
 def met_in(error: BaseException | None) -> Iterator[str]:
     """The words and the place of an error, and those of its causes: rows that share one of them met the same error."""
-    while error is not None:
-        yield f"{first_words_of(error)}{place_of(error)}"
-        error = error.__cause__
+    for each in with_causes(error):
+        yield f"{first_words_of(each)}{place_of(each)}"
 
 
 def told(error: Exception) -> str:
@@ -92,12 +96,20 @@ def told(error: Exception) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """Where in the user's code an error was raised, as " at file:line"; empty if no line of it ran."""
+    """Where in the user's code an error was raised, or the innermost of its causes that was raised there, as
+    " at file:line"; empty if no line of it ran. The cause of an error in Triton's interpreter has the kernel's line.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return f" at {error.filename}:{error.lineno}"
-    if isinstance(error.__cause__, BaseException) and not isinstance(error.__cause__, Exception):
-        error = error.__cause__  # going_on raised `error` because of it
-    return place_in(traceback.extract_tb(error.__traceback__))
+    places = (place_in(traceback.extract_tb(each.__traceback__)) for each in reversed([*with_causes(error)]))
+    return next(filter(None, places), "")
+
+
+def with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, its cause, the cause of that, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def place_in(frames: Iterable[traceback.FrameSummary]) -> str:
