@@ -30,6 +30,9 @@ MOST_SLOPES = 64
 SMALL_STEP, LARGE_STEP = 1e-10, 1e-5
 #: How far the slopes at both may lie apart: of a function in float64 they are 1e-4 apart, of one in float32 1,000.
 MOST_OFF = 0.5
+#: A change of less than this, as a fraction of the values, says nothing: a norm of 1 stays so. The small step's rounding
+#: in float64 looks like 1e-11 of them, and float32 has nothing smaller than 6e-8.
+OF_ROUNDING = 1e-9
 
 #: Where differences are more uncertain, as a fraction of the gradient, they can't judge. A smooth forward has 1e-9.
 MOST_UNCERTAIN = 1e-3
@@ -191,7 +194,7 @@ def _check_digits(values: Values, operands: list[Array]) -> None:
     smooth = np.abs(small - large) > MOST_OFF * np.abs(large)  # a jump is as far with the small step
     small, large = small[smooth], large[smooth]
     off = np.abs(small * (LARGE_STEP / SMALL_STEP) - large).max(initial=0.0)
-    if off > MOST_OFF * np.abs(large).max(initial=0.0):
+    if off > max(MOST_OFF * np.abs(large).max(initial=0.0), OF_ROUNDING * np.abs(middle).max(initial=0.0)):
         raise ValueError("without a reference, forward must compute in float64: here it has too few digits")
 
 

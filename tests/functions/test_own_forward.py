@@ -128,6 +128,22 @@ def test_a_forward_in_a_smaller_dtype_needs_a_reference() -> None:
         check_function((inside, lambda x, grad: 2 * x * grad), None, [inputs()[0]])
 
 
+def test_a_forward_that_a_scale_leaves_as_it_is() -> None:
+    """The moves that try its digits scale each row of this shape: what changes is rounding."""
+
+    def normalize(x: Any) -> Any:
+        norm = np.sqrt((x * x).sum(-1, keepdims=True))
+        return x / norm, (x / norm, norm)
+
+    def back(saved: Any, grad: Any) -> Any:
+        direction, norm = saved
+        return (grad - direction * (direction * grad).sum(-1, keepdims=True)) / norm
+
+    x = np.random.default_rng(0).standard_normal((4, 3))
+    report = check_function((normalize, back), None, [x], only=["retain_graph"])
+    assert report.agrees, report
+
+
 def test_what_needs_a_reference() -> None:
     with pytest.raises(ValueError, match="without a reference, everything is computed in float64"):
         check_function(Cube, None, [torch.randn(3)], dtypes=["float32"])
