@@ -30,6 +30,11 @@ class Arguments:
     buffers: Mapping[str, torch.Tensor] = field(default_factory=dict)
     frozen: frozenset[str] = frozenset()
 
+    @property
+    def are_flat(self) -> bool:
+        """Whether each argument is a leaf, and is passed by position."""
+        return self.positional == tuple(map(Number, range(len(self.leaves))))
+
     def call(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
         """What the function returns for other leaves in the same places. A module's buffers stay as they are."""
         return self.call_and_buffers(function, leaves)[0]

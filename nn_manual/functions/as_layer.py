@@ -93,17 +93,17 @@ class PairLayer(Layer):
         zeros = (np.zeros(shape, np.float32) for shape in self.parameter_shapes().values())
         try:
             with np.errstate(all="ignore"):
-                output, _ = self.forward_of_pair(np.zeros(input_shape, np.float32), *zeros)
-                return np.shape(output)
+                returned = self.forward_of_pair(np.zeros(input_shape, np.float32), *zeros)
         except Exception as error:  # anyone's function may raise anything
             raise_if_nobodys_fault(error)
             label, words = type(self).__name__, first_words_of(error)
             raise ValueError(f"{label}: an input of shape {input_shape} doesn't fit: forward raised {words}") from error
+        return self._halves(returned)[0].shape
 
     def forward(self, input: Array) -> tuple[Array, Any]:
         """The output in the model's dtype, and what the pair saved."""
-        output, saved = self.forward_of_pair(input, *self._values())
-        return np.asarray(output, input.dtype), saved
+        output, saved = self._halves(self.forward_of_pair(input, *self._values()))
+        return output.astype(input.dtype, copy=False), saved
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
         """What the pair returned for the input; what it returned for the parameters goes into `self.grad`."""
@@ -111,7 +111,7 @@ class PairLayer(Layer):
         returned = self.backward_of_pair(*arguments)
         names = self.parameter_shapes()
         if isinstance(returned, Mapping):
-            of_input = gradient_called(returned, ["input", *names_of(self.forward_of_pair)[:1]])
+            of_input = gradient_called(returned, [*names_of(self.forward_of_pair)[:1], "input"])
             grads = [gradient_called(returned, [name]) for name in names]
         else:
             of_input, *grads = returned if isinstance(returned, tuple | list) else [returned]
@@ -121,8 +121,23 @@ class PairLayer(Layer):
                     f"{type(self).__name__}: backward returned {1 + len(grads)} gradients, not those of {words}"
                 )
         for name, grad in zip(names, grads, strict=True):
-            getattr(self.grad, name)[...] = grad
-        return np.asarray(of_input, grad_output.dtype)
+            own = getattr(self.grad, name)
+            own[...] = self._numbers(f"backward's gradient of {name}", grad, own.shape)
+        return self._numbers("backward's gradient of the input", of_input).astype(grad_output.dtype, copy=False)
+
+    def _halves(self, returned: Any) -> tuple[Array, Any]:
+        if not (isinstance(returned, tuple) and len(returned) == 2):
+            raise ValueError(f"{type(self).__name__}: forward must return (output, saved), one output")
+        return self._numbers("forward's output", returned[0]), returned[1]
+
+    def _numbers(self, what: str, returned: Any, shape: Shape | None = None) -> Array:
+        """What was returned, as an array. Raises ValueError for what holds no numbers, and for another shape."""
+        array = np.asarray(returned)
+        if array.dtype.kind not in "fiub":
+            raise ValueError(f"{type(self).__name__}: {what} is {type(returned).__name__}, not an array of numbers")
+        if shape not in (None, array.shape):
+            raise ValueError(f"{type(self).__name__}: {what} has shape {array.shape}, not {shape}")
+        return array
 
     def _values(self) -> list[Array]:
         return [getattr(self.param, name) for name in self.parameter_shapes()]

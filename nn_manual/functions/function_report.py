@@ -15,9 +15,12 @@ from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.tensor_table import WRONG
 from nn_manual.messages import WIDTH, counted, one_line, wrapped
 
-#: The family of rows at the full size; and two reasons for which a row is skipped: `skip` names it, or it met the same
+#: The family of rows at the full size; and reasons for which a row is skipped: `skip` names it, or it met the same
 #: error as the comparison of the values.
 FULL_SIZE, AS_ASKED, AS_ABOVE = "full size", "as asked for", "the same error as above"
+#: Another reason, for a pair and a class: in such rows autograd asks for some gradients alone, gives none for an
+#: output, differentiates twice, or looks for changes of what was saved.
+NOT_BY_AUTOGRAD = "autograd doesn't run it"
 
 #: The family of rows of what a function writes into.
 WRITES = "writes"
@@ -172,14 +175,15 @@ class FunctionReport(GradientReport):
         if same:
             where = ", ".join(dict.fromkeys(row.family for row in same))
             yield _Line("", "", "", f"{AS_ABOVE} in {counted(len(same), 'row')}: {where}")
-        asked = [row for row in self.rows if row.note == AS_ASKED]
-        if asked:
-            where = ", ".join(dict.fromkeys(row.family for row in asked))
-            yield _Line("", "", "", f"{counted(len(asked), 'row')} skipped, {AS_ASKED}: {where}")
+        for reason in (AS_ASKED, NOT_BY_AUTOGRAD):
+            left_out = [row for row in self.rows if row.note == reason]
+            if left_out:
+                where = ", ".join(dict.fromkeys(row.family for row in left_out))
+                yield _Line("", "", "", f"{counted(len(left_out), 'row')} skipped, {reason}: {where}")
         for verdict in ("skipped", WRONG):
             by_note: dict[tuple[str, str], list[str]] = {}
             for row in self.rows:
-                if row.verdict == verdict and row.note not in (AS_ABOVE, AS_ASKED):
+                if row.verdict == verdict and row.note not in (AS_ABOVE, AS_ASKED, NOT_BY_AUTOGRAD):
                     by_note.setdefault((row.family, row.note), []).append(row.variant)
             for (family, note), variants in by_note.items():
                 yield _Line(family, verdict, _listed(variants), note)

@@ -78,7 +78,7 @@ class Handwritten:
         """The gradients of the floating inputs, as tensors."""
         floating = [i for i, leaf in enumerate(arguments.leaves) if floats(leaf)]
         if isinstance(returned, Mapping):
-            several = [self._by_name(returned, arguments.names, i) for i in floating]
+            several = [self._by_name(returned, arguments, i) for i in floating]
         elif isinstance(returned, tuple | list):
             several = list(returned)
             if len(several) == len(arguments.leaves) != len(floating):
@@ -88,9 +88,10 @@ class Handwritten:
         names = [arguments.names[i] for i in floating if arguments.names[i] not in arguments.frozen]
         if len(several) != len(names):
             wanted = ", ".join(f"grad_{name}" for name in names)
-            raise CannotCompare(
-                f"{self.label}: backward returned {counted(len(several), 'gradient')} instead of {len(names)}: {wanted}"
-            )
+            words = f"backward returned {counted(len(several), 'gradient')} instead of {len(names)}: {wanted}"
+            if len(several) < len(names):
+                words += "; an input without a gradient is no input: a function of the others sets it"
+            raise CannotCompare(f"{self.label}: {words}")
         return [self._as_tensor(name, each) for name, each in zip(names, several, strict=True)]
 
     def _as_tensor(self, name: str, grad: Any) -> Any:
@@ -104,9 +105,11 @@ class Handwritten:
                 kind = f"an array of {np.asarray(grad).dtype}"
         raise CannotCompare(f"{self.label}: grad_{name} is {kind}, not an array of numbers")
 
-    def _by_name(self, grads: Mapping[Any, Any], names: Sequence[str], i: int) -> Any:
+    def _by_name(self, grads: Mapping[Any, Any], arguments: Arguments, i: int) -> Any:
+        # Else inputs may stand in another order than forward's, or be several leaves.
+        own = self.names[i : i + 1] if arguments.are_flat else ()
         try:
-            return gradient_called(grads, [names[i], *self.names[i : i + 1]])
+            return gradient_called(grads, [*own, arguments.names[i]])
         except LookupError as problem:
             raise CannotCompare(f"{self.label}: {problem}") from None
 

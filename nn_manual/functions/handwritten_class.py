@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.conduct.unchanged import same_values
 from nn_manual.errors import first_words_of, raise_if_nobodys_fault
-from nn_manual.functions.callables import Function, floats, label_of_function
+from nn_manual.functions.arguments import as_tensor
+from nn_manual.functions.callables import Function, floats, is_array, label_of_function
 from nn_manual.functions.handwritten import Checked, Handwritten, handwritten_pair, times
 from nn_manual.functions.signatures import names_of, parameters_of
 from nn_manual.messages import nearest
@@ -56,7 +58,16 @@ class HandwrittenClass:
             )
             if needed and parameter.name not in self.gradients:
                 known = ", ".join(self.gradients)
-                raise ValueError(f"{self._label} takes {parameter.name}, and gradients names only {known or 'nothing'}")
+                words = f"{self._label} takes {parameter.name}, and gradients names only {known or 'nothing'}"
+                raise ValueError(f"{words}; to check without it, make can be a function that sets it: {self._without}")
+
+    @property
+    def _without(self) -> str:
+        """How an object is made of those arguments alone that have a gradient."""
+        names = [parameter.name for parameter in parameters_of(self.make)]
+        given = ", ".join(name if name in self.gradients else f"{name}=..." for name in names)
+        own = ", ".join(name for name in names if name in self.gradients)
+        return f"{f'lambda {own}'.rstrip()}: {self._label}({given})"
 
     @property
     def _label(self) -> str:
@@ -119,9 +130,19 @@ class _Pair:
         places = {name: self.given.gradients[name] for name in (*self.inputs, *self.parameters)}
         found = {name: _value_at(self.label, made.object, place) for name, place in places.items()}
         if self.inputs:  # all gradients stand in attributes
+            self._check_returned(own, found)
             own = []
         grads: Any = dict(zip(made.names, own, strict=False)) | found if made.names else [*own, *found.values()]
         return times(grads, grad_outputs[0]) if of_loss else grads
+
+    def _check_returned(self, own: list[Any], found: dict[str, Any]) -> None:
+        """Raise CannotCompare if backward returned an input's gradient, and its attribute has another one."""
+        for name, returned in zip(self.inputs, own, strict=False):
+            both = is_array(returned) and is_array(found[name]) and returned.shape == found[name].shape
+            if both and not same_values(as_tensor(returned).detach(), as_tensor(found[name]).detach()):
+                place = self.given.gradients[name]
+                words = f"backward returned another gradient of {name} than {place} has"
+                raise CannotCompare(f"{self.label}: {words}; without {name} in gradients, the returned one is checked")
 
 
 #: What a user gives: a function that autograd differentiates, a pair of functions on arrays, or a class.

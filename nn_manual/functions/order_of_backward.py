@@ -34,19 +34,28 @@ class ComparedValues(NamedTuple):
 
 
 def compare_values(trial: Trial) -> ComparedValues:
-    """Compare the values in that order in which the function is right; or else, in which it runs; or else, which the
-    names of backward's arguments suggest.
+    """Compare the values in that order in which the function is right; or else, in which it runs. The one that the
+    names of backward's arguments suggest comes first.
     """
-    compared, function = _compared(trial), trial.function
-    if compared.agrees or not isinstance(function, Handwritten) or function.other_backward is None:
-        return compared
-    other = _compared(replace(trial, function=replace(function, backward=function.other_backward, other_backward=None)))
-    called_so = calls_saved_last(function.backward)
-    if not (other.agrees or (compared.raised if compared.raised != other.raised else called_so)):
-        return compared
-    return other._replace(
-        note=f"{trial.label}: backward takes what forward saved last, after the gradients of the outputs"
-    )
+    function = trial.function
+    if not isinstance(function, Handwritten) or function.other_backward is None:
+        return _compared(trial)
+    by_names = calls_saved_last(function.backward)
+    first = _in_order(trial, function, saved_last=by_names)
+    if first.agrees:
+        return first
+    second = _in_order(trial, function, saved_last=not by_names)
+    return second if second.agrees or (first.raised and not second.raised) else first
+
+
+def _in_order(trial: Trial, function: Handwritten, *, saved_last: bool) -> ComparedValues:
+    backward = function.other_backward if saved_last else function.backward
+    assert backward is not None
+    found = _compared(replace(trial, function=replace(function, backward=backward, other_backward=None)))
+    if not (saved_last or calls_saved_last(function.backward)):
+        return found
+    words = "last, after the gradients of the outputs" if saved_last else "first, though its arguments' names say last"
+    return found._replace(note=f"{trial.label}: backward takes what forward saved {words}")
 
 
 def _compared(trial: Trial) -> ComparedValues:

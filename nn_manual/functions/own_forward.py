@@ -30,8 +30,8 @@ MOST_SLOPES = 64
 SMALL_STEP, LARGE_STEP = 1e-10, 1e-5
 #: How far the slopes at both may lie apart: of a function in float64 they are 1e-4 apart, of one in float32 1,000.
 MOST_OFF = 0.5
-#: A change of less than this, as a fraction of the values, says nothing: a norm of 1 stays so. The small step's rounding
-#: in float64 looks like 1e-11 of them, and float32 has nothing smaller than 6e-8.
+#: A change of less than this, as a fraction of the values, says nothing: a norm of 1 stays so. The small step's
+#: rounding in float64 looks like 1e-11 of them, and float32 has nothing smaller than 6e-8.
 OF_ROUNDING = 1e-9
 
 #: Where differences are more uncertain, as a fraction of the gradient, they can't judge. A smooth forward has 1e-9.

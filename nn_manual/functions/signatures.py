@@ -39,9 +39,14 @@ def calls_saved_last(backward: Callable[..., Any]) -> bool:
 
 
 def gradient_called(grads: Mapping[Any, Any], names: Sequence[str]) -> Any:
-    """The gradient of the input with one of these names, in a dict by name. Raises LookupError."""
-    for name in (f"{prefix}{name}" for name in names for prefix in PREFIXES):
-        if name in grads:
-            return grads[name]
-    found = ", ".join(map(repr, grads))
-    raise LookupError(f"backward returned no gradient for {names[-1]}, only {found or 'nothing'}")
+    """The gradient of an input in a dict by name: by the first of the input's names that is there. Raises LookupError
+    where there is none, or where the dict has two for one name.
+    """
+    for name in names:
+        found = [key for key in (f"{prefix}{name}" for prefix in PREFIXES) if key in grads]
+        if len(found) > 1:
+            raise LookupError(f"backward returned {len(found)} gradients for {name}: {', '.join(map(repr, found))}")
+        if found:
+            return grads[found[0]]
+    known = ", ".join(map(repr, grads))
+    raise LookupError(f"backward returned no gradient for {names[0]}, only {known or 'nothing'}")

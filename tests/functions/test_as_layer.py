@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,22 @@ def test_in_a_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     (tmp_path / "config.yaml").write_text(CONFIG.replace("d_in: 2", "d_in: two"))
     assert main(["check", "config.yaml"]) == 2
     assert "d_in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "words"),
+    [
+        (lambda x, *_: x, affine_back, "forward must return (output, saved), one output"),
+        (lambda x, *_: ("none", x), affine_back, "forward's output is str, not an array of numbers"),
+        (affine, lambda d, c: (d @ c[1].T, c[0].T @ d, d.sum(0)[:1]), "gradient of b has shape (1,), not (2,)"),
+        (affine, lambda d, c: (d @ c[1].T, None, d.sum(0)), "gradient of W is NoneType, not an array of numbers"),
+        (affine, lambda d, c: (None, c[0].T @ d, d.sum(0)), "gradient of the input is NoneType, not an array of"),
+        (affine, lambda d, c: {"x": d @ c[1].T, "dx": d, "dW": c[0].T @ d, "db": d.sum(0)}, "2 gradients for x: 'dx'"),
+    ],
+)
+def test_what_a_pair_returns_otherwise(forward: Any, backward: Any, words: str) -> None:
+    """A bias's gradient of another shape would be broadcast, and be wrong in silence."""
+    model = Sequential(as_layer((forward, backward), shapes, name="Affine")(3), seed=0)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1), check_every=0)
+    with pytest.raises((ValueError, LookupError), match=re.escape(words)):
+        trainer.train_step(*data())

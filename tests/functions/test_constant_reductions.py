@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from nn_manual import check_function
 from nn_manual.check.compare.comparison import compare
@@ -48,7 +48,7 @@ def mean_constant(cache: Any, dout: Any) -> Any:
     return (dout - normalized * (dout * normalized).mean(-1, keepdims=True)) / std
 
 
-NORMS = {"fused": lambda x: F.layer_norm(x, (3,)), "module": torch.nn.LayerNorm(3, elementwise_affine=False)}
+NORMS: dict[str, Any] = {"fused": lambda x: functional.layer_norm(x, (3,)), "module": torch.nn.LayerNorm(3, elementwise_affine=False)}
 
 
 @pytest.mark.parametrize("reference", NORMS.values(), ids=NORMS)
@@ -77,7 +77,7 @@ def test_beside_a_weight() -> None:
         normalized, rms, weight = cache
         return dout * weight / rms, (dout * normalized).sum(0)
 
-    found = said(rms_norm, backward, lambda x, weight: F.rms_norm(x, (3,), weight, 1e-5), X, WEIGHT)
+    found = said(rms_norm, backward, lambda x, weight: functional.rms_norm(x, (3,), weight, 1e-5), X, WEIGHT)
     assert found.startswith("as if mean were constant")
 
 
@@ -86,7 +86,7 @@ def test_a_norm_inside_of_a_function_of_torch() -> None:
         norm = np.sqrt((x * x).sum(-1, keepdims=True))
         return x / norm, norm
 
-    found = said(normalize, lambda norm, dout: dout / norm, F.normalize, np.abs(X))
+    found = said(normalize, lambda norm, dout: dout / norm, functional.normalize, np.abs(X))
     assert found.startswith("as if vector_norm were constant")
 
 
@@ -110,14 +110,14 @@ def test_what_is_wrong_otherwise_has_none() -> None:
 def test_a_reference_that_cannot_be_traced() -> None:
     def reference(x: torch.Tensor) -> torch.Tensor:
         assert x.sum().item() < 1e9  # a number that a graph doesn't have
-        return F.layer_norm(x, (3,))
+        return functional.layer_norm(x, (3,))
 
     assert said(layer_norm, std_constant, reference, X) == ""
 
 
 def test_a_reference_whose_trace_has_another_gradient() -> None:
     def without_the_variance(x: torch.Tensor) -> torch.Tensor:
-        return _Doubled.apply(F.layer_norm(x, (3,)))  # type: ignore[no-any-return, no-untyped-call]
+        return _Doubled.apply(functional.layer_norm(x, (3,)))  # type: ignore[no-any-return, no-untyped-call]
 
     assert said(layer_norm, std_constant, without_the_variance, X) == ""
 
@@ -138,7 +138,7 @@ def test_a_reference_with_many_reductions() -> None:
     def reference(x: torch.Tensor) -> torch.Tensor:
         for _ in range(MOST_REDUCTIONS):
             x = x - x.mean(-1, keepdim=True)  # no other mean has an effect
-        return F.layer_norm(x, (3,))
+        return functional.layer_norm(x, (3,))
 
     assert said(layer_norm, std_constant, reference, X) == ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html_pages import page_of
 
-from nn_manual.functions.function_report import AS_ABOVE, BatteryRow, FunctionReport
+from nn_manual.functions.function_report import AS_ABOVE, NOT_BY_AUTOGRAD, BatteryRow, FunctionReport
 
 ROWS = (
     BatteryRow("in place", "", "right"),
@@ -56,3 +56,10 @@ def test_its_repr_is_short() -> None:
     assert repr(FunctionReport((), rows=ROWS)) == (
         "<FunctionReport: gradient check failed: the values agree, settings no_grad is wrong>"
     )
+
+
+def test_rows_that_are_not_for_a_pair_have_one_line() -> None:
+    skipped = [BatteryRow(*row, "skipped", NOT_BY_AUTOGRAD) for row in (("changed", "inputs"), ("twice", ""))]
+    lines = str(FunctionReport((), rows=(*ROWS, *skipped))).splitlines()
+    assert lines[7] == "2 rows skipped, autograd doesn't run it: changed, twice"
+    assert len(lines) == 10

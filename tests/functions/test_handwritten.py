@@ -56,6 +56,28 @@ def test_a_gradient_that_the_dict_lacks_is_named() -> None:
     assert report.problem == "forward and <lambda>: backward returned no gradient for W, only 'dx', 'dw'"
 
 
+def test_two_gradients_for_one_input_are_named() -> None:
+    def twice(saved: Any, dout: Any) -> Any:
+        found = dict(zip(("dx", "dW", "db"), grads(saved, dout), strict=True))
+        return {**found, "grad_W": found["dW"] / 2}
+
+    report = report_of(twice)
+    assert report.problem == "forward and twice: backward returned 2 gradients for W: 'grad_W', 'dW'"
+
+
+def test_gradients_have_the_names_of_forward_where_the_reference_has_others() -> None:
+    """`w` of forward is `x` of the reference."""
+
+
+    def back(saved: Any, dout: Any) -> Any:
+        w, x = saved
+        return {"dx": w * w * dout, "dw": 2 * w * x * dout}
+
+    pair = (lambda w, x: (w * w * x, (w, x)), back)
+    report = check_function(pair, lambda x, w: x * x * w, [inputs()[0], inputs()[0] + 1], only=["retain_graph"])
+    assert report.agrees, report
+
+
 def test_gradients_in_a_list() -> None:
     assert report_of(lambda saved, dout: list(grads(saved, dout))).passed
 
@@ -63,7 +85,10 @@ def test_gradients_in_a_list() -> None:
 def test_too_few_gradients() -> None:
     problem = report_of(lambda saved, dout: grads(saved, dout)[:2]).problem
     assert problem is not None
-    assert "backward returned 2 gradients instead of 3: grad_x, grad_weight, grad_bias" in problem
+    assert problem == (
+        "forward and <lambda>: backward returned 2 gradients instead of 3: grad_x, grad_weight, grad_bias; an input "
+        "without a gradient is no input: a function of the others sets it"
+    )
 
 
 def test_a_gradient_for_each_input_integers_too() -> None:

@@ -146,3 +146,33 @@ def test_a_place_that_cannot_be_read(place: str) -> None:
 def test_an_argument_without_a_gradient() -> None:
     with pytest.raises(ValueError, match="Affine takes b, and gradients names only W"):
         HandwrittenClass(Affine, {"W": "dW"})
+
+
+def test_how_to_leave_out_an_argument() -> None:
+    words = "make can be a function that sets it: lambda W, b: Affine(W, b, decay=...)"
+
+    class Decaying(Affine):
+        def __init__(self, W: Any, b: Any, decay: Any) -> None:
+            super().__init__(W, b)
+            self.decay = decay
+
+    Decaying.__name__ = "Affine"
+    with pytest.raises(ValueError, match="Affine takes decay, and gradients names only W, b; ") as caught:
+        HandwrittenClass(Decaying, IN_ATTRIBUTES)
+    assert str(caught.value).endswith(words)
+
+
+def test_an_attribute_with_another_gradient_than_the_returned_one() -> None:
+    class Both(Affine):
+        def backward(self, dout: Any) -> Any:
+            self.dinputs = super().backward(dout)
+            return self.dinputs / 2
+
+    places = {"x": "dinputs", **IN_ATTRIBUTES}
+    report = check_function(HandwrittenClass(Both, places), reference, inputs(), only=["retain_graph"])
+    assert report.problem == (
+        "Both: backward returned another gradient of x than dinputs has; without x in gradients, the returned one is "
+        "checked"
+    )
+    report = check_function(HandwrittenClass(Both, IN_ATTRIBUTES), reference, inputs(), only=["retain_graph"])
+    assert "wrong first in Both: grad_x" in str(report)

@@ -88,3 +88,21 @@ def test_several_outputs_stand_before_what_was_saved() -> None:
     report = check_function((two, back), lambda x, w: (x @ w, x * 2), inputs(), only=["retain_graph"])
     assert report.passed, report
     assert NOTE in " ".join(str(report).split())
+
+
+def test_names_that_say_otherwise_are_a_note() -> None:
+    """One is right only if what was saved comes first, and the names say last; another is right in both orders."""
+
+    def against_its_names(dout: Any, cache: Any) -> Any:
+        return saved_first(dout, cache)
+
+    agrees, text = said(against_its_names)
+    assert agrees
+    assert "backward takes what forward saved first, though its arguments' names say last" in text
+
+    def symmetric(dout: Any, cache: Any) -> Any:
+        return 2 * dout * cache
+
+    report = check_function((lambda x: (x**2, x), symmetric), lambda x: x**2, inputs()[:1], only=["retain_graph"])
+    assert report.agrees
+    assert NOTE in " ".join(str(report).split())

@@ -16,6 +16,7 @@ from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong
 from nn_manual.functions.callables import Forward, floats
 from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.function_report import NOT_BY_AUTOGRAD
 from nn_manual.functions.handwritten import run_function
 
 #: The node of the copies that a function gets as its inputs.
@@ -40,7 +41,7 @@ def changed(trial: Trial) -> Iterator[tuple[str, Run]]:
 def _changed(trial: Trial, *, of_outputs: bool) -> None:
     check_lists_and_dicts(trial.case, of_outputs=of_outputs)
     if trial.is_pair:
-        raise Skip("torch can't see a change of what a pair saves")
+        raise Skip(NOT_BY_AUTOGRAD)
     case = trial.case
     with naming(case.label, "a run"):
         ran = _run(case)

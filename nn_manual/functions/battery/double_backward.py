@@ -14,6 +14,7 @@ from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
 from nn_manual.functions.callables import REENTRANT, Forward, applied, by_autograd, floats
 from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.function_report import NOT_BY_AUTOGRAD
 from nn_manual.functions.handwritten import run_function
 from nn_manual.functions.outputs import check_structure, named_outputs
 
@@ -37,7 +38,7 @@ def twice(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 def _twice(trial: Trial) -> str | None:
     if trial.is_pair:
-        raise Skip("a pair is differentiable once")
+        raise Skip(NOT_BY_AUTOGRAD)
     if trial.reference is None:
         raise Skip("differences of a gradient would need a reference")
     if trial.settled:

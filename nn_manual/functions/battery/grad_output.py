@@ -12,6 +12,7 @@ from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on
 from nn_manual.functions.callables import by_autograd, dtype_name, floats, is_array
 from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.function_report import NOT_BY_AUTOGRAD
 from nn_manual.functions.handwritten import run_function
 from nn_manual.functions.outputs import Outputs, check_structure
 
@@ -116,7 +117,7 @@ def _multiplied(trial: Trial, factor: float) -> None:
 def _absent(trial: Trial) -> None:
     """Each output unused while the others are used; then all of them without a gradient."""
     if trial.is_pair:
-        raise Skip("a pair's backward gets a gradient for each output")
+        raise Skip(NOT_BY_AUTOGRAD)
     case = trial.case
     theirs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())
     differentiable = [name for name, output in theirs.outputs.items() if output.requires_grad]

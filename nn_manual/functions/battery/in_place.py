@@ -150,7 +150,7 @@ def _on_same_tensors(case: FunctionCase) -> Callable[[FunctionCase], FunctionCas
 
     beside = case.reference.on_leaves(arguments) if isinstance(case.reference, OwnForward) else reference
     wanted = [handwritten is None and want for want in case.wants()]
-    on_same = Handwritten(forward, backward, label, handwritten.names if handwritten else ())
+    on_same = Handwritten(forward, backward, label, handwritten.names if handwritten and arguments.are_flat else ())
     flat = tuple(Number(i) for i in range(len(arguments.leaves)))
 
     def made(case: FunctionCase) -> FunctionCase:

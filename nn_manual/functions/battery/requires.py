@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nn_manual.functions.battery.trial import Run, Skip, Trial, agree
 from nn_manual.functions.callables import by_autograd
+from nn_manual.functions.function_report import NOT_BY_AUTOGRAD
 
 
 def requires_grad(trial: Trial) -> Iterator[tuple[str, Run]]:
@@ -21,7 +22,7 @@ def requires_grad(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 def _subset(trial: Trial, wanted: frozenset[str]) -> None:
     if trial.is_pair:
-        raise Skip("a pair computes every gradient")
+        raise Skip(NOT_BY_AUTOGRAD)
     case = replace(trial.case, wanted=wanted)
     theirs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())
     if not any(output.requires_grad for output in theirs.outputs.values()):
