@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
-from nn_manual.defaults import default, take_from_behind
+from nn_manual.defaults import default, defines, take_from_behind
 
 #: The inputs that a layer takes: all real numbers, those above 0, all but 0, or those between two bounds, without the
 #: bounds themselves, which may be infinite; or the integers of a range whose step is 1.
@@ -51,10 +51,14 @@ class LayerDefaults(ABC):
 
     `torch_class` is the name of torch.nn's class that computes the same, "" for the layer's own name; None means that
     torch.nn doesn't have the layer.
+
+    `kinks` = "any" says of an elementwise layer that where its `kink_distance` is 0, every slope between those left and
+    right is right. Without it, the layer has torch's slope there, or that of its reference.
     """
 
     domain: Domain = "real"
     torch_class: ClassVar[str | None] = ""
+    kinks: ClassVar[Literal["", "any"]] = ""
 
     param: SimpleNamespace
     grad: SimpleNamespace
@@ -77,7 +81,11 @@ class LayerDefaults(ABC):
                 general = next((own for own in cls.__bases__ if own in base.__mro__), None)
                 in_place = tuple(base if own is general else own for own in cls.__bases__)
                 cls.__bases__ = in_place if general is not None else (*cls.__bases__, base)
-        take_from_behind(cls, ("reference", "infer_reference", "kink_distance", "torch_class"))
+        take_from_behind(cls, ("reference", "infer_reference", "kink_distance", "torch_class", "kinks"))
+        if cls.kinks not in ("", "any"):
+            raise ValueError(f'{cls.__name__}.kinks is "any", or isn\'t there, and not {cls.kinks!r}')
+        if cls.kinks and not defines(cls, "kink_distance"):
+            raise ValueError(f'{cls.__name__}.kinks is "any": it needs kink_distance, which says where they are')
         match cls.domain:
             case "real" | "positive" | "nonzero" | range(step=1):
                 return

@@ -48,7 +48,10 @@ def mean_constant(cache: Any, dout: Any) -> Any:
     return (dout - normalized * (dout * normalized).mean(-1, keepdims=True)) / std
 
 
-NORMS: dict[str, Any] = {"fused": lambda x: functional.layer_norm(x, (3,)), "module": torch.nn.LayerNorm(3, elementwise_affine=False)}
+NORMS: dict[str, Any] = {
+    "fused": lambda x: functional.layer_norm(x, (3,)),
+    "module": torch.nn.LayerNorm(3, elementwise_affine=False),
+}
 
 
 @pytest.mark.parametrize("reference", NORMS.values(), ids=NORMS)

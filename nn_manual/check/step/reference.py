@@ -21,6 +21,7 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.step.anchored_run import AnchoredRun, Tensors, put_ours, sums_over_uses, taken
+from nn_manual.check.step.any_slope import with_any_slope
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.faulty_references import described, of_cut_off, of_raised, of_unlike
 from nn_manual.check.step.moved_inside import MovedInside
@@ -148,6 +149,8 @@ class Anchored(AnchoredRun):
             gradients = dict(zip(gradient_names(item), [*calls.grads.values(), calls.grad_input], strict=True))
             tolerance = self.plan.differences_tolerance(item)
             function = function.beside(gradients, tolerance, self.findings, self.move_grad)
+        elif item.layer.kinks == "any" and calls.input is not None:
+            function = self._with_any_slope(item, function, calls.input)
         if noise := self.noise(item):
             function = functools.partial(function, **noise)
         ours = self._tensor(calls.output)
@@ -161,6 +164,14 @@ class Anchored(AnchoredRun):
                 self.plan.without_saturation.add(item.name)
         self.values[f"{item.name}.output"] = put_ours(node, ours)
         return node
+
+    def _with_any_slope(self, item: Item, function: Function, input: Array) -> Function:
+        """A layer's function, whose slopes at kinks may be ours."""
+        calls, tolerance = self.calls[item.name], self.plan.differences_tolerance(item)
+        if getattr(calls.output, "shape", ()) != input.shape:
+            raise CannotCompare(f'{item.label}: kinks = "any" is for elementwise layers, its output has another shape')
+        found = functools.partial(self.findings.__setitem__, f"{item.name}.grad_input")
+        return with_any_slope(function, item.layer.kink_distance(input) == 0, calls.grad_input, tolerance, found)
 
     def _of_layers(self, item: Item, node: torch.Tensor) -> torch.Tensor:
         """The output of a layer that is made of others."""
