@@ -114,7 +114,8 @@ class FunctionReport(GradientReport):
         index = f"[{', '.join(map(str, first.index))}]" if first.index else ""
         short, exact = ([f"{value:{form}}" for value in (first.ours, first.reference)] for form in (".6g", ".17g"))
         ours, reference = exact if short[0] == short[1] else short
-        both = f"{ours}, the reference has {reference}"
+        words = "the reference has" if first.origin == "torch has" else first.origin
+        both = f"{ours}, {words} {reference}"
         values, diagnosis = f"{first.name}{index} is {both}", self.diagnosis.removesuffix(f"; worst {both}")
         there = self.inputs_there and f"there {self.inputs_there}"
         return "; ".join(filter(None, (values, there, "" if diagnosis == both else diagnosis)))

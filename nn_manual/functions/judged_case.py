@@ -38,7 +38,11 @@ def judge(case: FunctionCase, before_backward: Callable[[], object] | None = Non
 def judge_in_part(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> FunctionReport:
     """The same, where the report says what can't be judged."""
     noticed = Noticed()
-    compared = list(pairs(case, before_backward, noticed))
+    try:
+        compared = list(pairs(case, before_backward, noticed))
+    except TooCoarse:
+        check_not_random(case, [])
+        raise
     if not (compared or noticed.not_judged or case.drawn or case.settled):
         raise CannotCompare(f"{case.label}: all that was returned is empty: there is nothing to compare")
     in_full, vacuous = tuple(_in_full(case, pair) for pair in compared), tuple(_vacuous(case, compared))
@@ -46,6 +50,7 @@ def judge_in_part(case: FunctionCase, before_backward: Callable[[], object] | No
     report = FunctionReport(in_full, vacuous=vacuous, habits=noticed.habits, not_judged=not_judged)
     if report.agrees:
         return report
+    check_not_random(case, compared)  # a random reference is as far from itself: that would be an excuse
     by_name = {pair.quantity.name: pair for pair in compared}
     failed = [by_name[failure.name] for failure in report.failures]
     excused = beyond_by_rounding(case, failed)
@@ -57,7 +62,6 @@ def judge_in_part(case: FunctionCase, before_backward: Callable[[], object] | No
         report = replace(report, kinks=at_kinks(case, compared, [by_name[failure.name] for failure in report.failures]))
         if report.agrees:
             return report
-    check_not_random(case, compared)
     first = by_name[report.failures[0].name]
     diagnosis = describe_mixed_up(case, first, compared) or describe_cause(case, first, compared)
     if not diagnosis:

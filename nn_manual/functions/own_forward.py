@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ from nn_manual.functions.callables import applied, dtype_name, floats, label_of_
 from nn_manual.functions.handwritten import Checked, Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
 from nn_manual.functions.randomness import NUM_RUNS, varying_output, words
-from nn_manual.ops.differences import Directions
+from nn_manual.ops.differences import Directions, weighted
 
 #: At most so many slopes of an input are measured, each with some ten runs of forward. In a larger input each is the
 #: slope of several elements together: a mistake in one of them shows, divided by their number.
@@ -121,6 +121,11 @@ class OwnForward:
         several = differentiated(gradients, outputs, [arguments.leaves[place] for place in places])
         return Outputs(found.tensors | dict(zip(names, several, strict=True)), found.others)
 
+    @staticmethod
+    def upstream(grads: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The gradients of the outputs, 0 where an output isn't finite: there differences have no number."""
+        return {name: grad.where(outputs[name].isfinite(), 0.0) for name, grad in grads.items()}
+
     def outputs(self, arguments: Arguments, leaves: Sequence[Any]) -> Outputs:
         """What forward returns for copies of these leaves."""
         own = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
@@ -139,16 +144,26 @@ class OwnForward:
 
         directions = _directions(size)
         found = measured(directions)
-        ours: Any = self._ours[number] if self._ours is not None and number < len(self._ours) else None
         grad = directions.spread(found.value)
-        if floats(ours) and ours.numel() == size and size and bool(ours.isfinite().all()):
-            array = ours.detach().double().numpy().reshape(-1)
+        ours: Any = self._ours[number] if self._ours is not None and number < len(self._ours) else None
+        if not (floats(ours) and ours.numel() == size and size):
+            return grad
+        array = ours.detach().double().numpy().reshape(-1)
+        # What depends on an output that isn't finite has no number: it is left out. So is a slope without bound.
+        left_out = ~np.isfinite(array) & (not np.isfinite(values(operands)).all())
+        left_out |= np.isinf(array) & (found.error > MOST_UNCERTAIN * np.abs(found.value))[directions.numbers]
+        array = np.where(left_out, 0.0, array)
+        if np.isfinite(array).all():
             along = directions.along(array)
             finding = judge_by(found, along, CENTRAL_DIFFERENCES)
             if finding.error > MOST_UNCERTAIN:
                 self._errors[number] = finding.error
             is_zero = (finding.reference == 0) & (np.abs(along) <= NEGLIGIBLE * found.terms)
-            grad = array + directions.spread(np.where(is_zero, 0.0, finding.reference - along))
+            off = np.where(is_zero, 0.0, finding.reference - along)
+            off[directions.numbers[left_out]] = 0.0
+            grad = array + directions.spread(off)
+        if left_out.any():
+            return np.where(left_out, ours.detach().double().numpy().reshape(-1), grad)
         if found.jump.any() and size > 1:  # entries that tie share a slope: their sum is looked at, too
             together = measured(Directions(np.zeros(size, int), np.ones(size), 1))
             grad = _with_sum(grad, found.jump[directions.numbers] > 0, together)
@@ -165,7 +180,8 @@ def _plain_differences(values: Values, operands: list[Array], i: int, upstream: 
             moved = operands[i].copy()
             moved[index] += way * steps[index]
             ends.append(values([*operands[:i], moved, *operands[i + 1 :]]))
-        return float(upstream @ (ends[0] - ends[1]) / (2 * steps[index]))
+        with np.errstate(invalid="ignore"):
+            return float(weighted(upstream, ends[0] - ends[1]).sum() / (2 * steps[index]))
 
     return np.array([rise(index) for index in np.ndindex(operands[i].shape)])
 

@@ -61,7 +61,7 @@ def pairs(
     floating = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
     leaves = dict(zip(case.arguments.names, case.leaves(), strict=True))
     differentiable = {name: output for name, output in theirs.outputs.items() if output.requires_grad}
-    for kind, grad_outputs in case.grad_outputs(differentiable):
+    for kind, grad_outputs in _upstreams(case, differentiable):
         if not grad_outputs:
             return
         grads = ours.run_backward(grad_outputs, before_backward)
@@ -94,7 +94,7 @@ def values_of_reference(case: FunctionCase, upstream: str = "") -> dict[str, tor
     found = {name: output.detach() for name, output in ran.outputs.items() if floats(output)}
     names = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
     differentiable = {name: output for name, output in ran.outputs.items() if output.requires_grad}
-    for kind, grad_outputs in case.grad_outputs(differentiable):
+    for kind, grad_outputs in _upstreams(case, differentiable):
         grads = ran.backward(grad_outputs) if grad_outputs and upstream in ("", kind) else []
         found |= {f"grad_{name}, {kind} upstream": grad for name, grad in zip(names, grads, strict=False)}
     return {name: value.to_dense().cpu() for name, value in found.items() if value is not None}
@@ -103,6 +103,13 @@ def values_of_reference(case: FunctionCase, upstream: str = "") -> dict[str, tor
 def _by_differences(label: str, name: str, error: float) -> str:
     words = f"{label}: differences can't judge grad_{name} everywhere, their error is {error:.1g} times its size; does "
     return words + "forward jump there? a reference could judge it"
+
+
+def _upstreams(
+    case: FunctionCase, outputs: dict[str, torch.Tensor]
+) -> Iterator[tuple[str, dict[str, torch.Tensor]]]:
+    for kind, grads in case.grad_outputs(outputs):
+        yield kind, case.reference.upstream(grads, outputs) if isinstance(case.reference, OwnForward) else grads
 
 
 def _stays(case: FunctionCase, name: str, after: tuple[Any, Any]) -> bool:

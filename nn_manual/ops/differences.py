@@ -97,13 +97,14 @@ def slope(function: Callable[[float], Array], at: float, upstream: Array) -> Slo
     No step suits all functions: a normalization of tiny values needs a step a thousand times smaller than a sigmoid.
     """
     middle = function(at)
-    magnitude = np.abs(upstream * middle)
+    magnitude = np.abs(weighted(upstream, middle))
     central, left, right = Extrapolation(2), Extrapolation(1), Extrapolation(1)
     apart = 0.0
     for number in range(NUM_STEPS):
         step = FIRST_STEP * max(1.0, abs(at)) / RATIO**number
         above, below = at + step, at - step  # as rounded
-        rise, fall = upstream * (function(above) - middle), upstream * (middle - function(below))
+        with np.errstate(invalid="ignore"):  # infinity - infinity, of an output that nobody wants
+            rise, fall = (weighted(upstream, each) for each in (function(above) - middle, middle - function(below)))
         if not (np.isfinite(rise).all() and np.isfinite(fall).all()):
             continue  # f isn't finite so far away
         changes = np.abs(rise) + np.abs(fall)
@@ -125,6 +126,13 @@ def slope(function: Callable[[float], Array], at: float, upstream: Array) -> Slo
         jump = abs(right.value - left.value) + apart if is_kink else 0.0
         return Slope((left.value + right.value) / 2, SAFETY * one_sided, jump)
     return Slope(central.value, SAFETY * central.error)
+
+
+def weighted(upstream: Array, values: Array) -> Array:
+    """upstream * values, and 0 where upstream is: there a value that isn't finite doesn't count."""
+    with np.errstate(invalid="ignore"):
+        product: Array = np.where(upstream == 0, 0.0, upstream * values)
+    return product
 
 
 class Extrapolation:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -79,3 +81,40 @@ def test_a_reference_without_a_number_is_named_first() -> None:
     assert first == "gradient check failed: the reference is not finite in output, unlike <lambda>"
     report = check_function(lambda x: x.log() / (x > 0), lambda x: x * 1, [torch.tensor([1.0, -1.0, 2.0])], kinds=[])
     assert "wrong first in <lambda>: output" in str(report)
+
+
+def log(x: Any) -> Any:
+    return np.log(x), x
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward"),
+    [
+        (log, lambda grad, x: grad / x),
+        (lambda x: (np.sqrt(x), x), lambda grad, x: grad / (2 * np.sqrt(x))),
+        (lambda x: (1 / x, x), lambda grad, x: -grad / x**2),
+        (lambda x: (np.exp(x), x), lambda grad, x: grad * np.exp(x)),
+    ],
+    ids=["log", "sqrt", "inverse", "exp"],
+)
+def test_without_a_reference_what_has_no_number_is_left_out(forward: Any, backward: Any) -> None:
+    """An output that is NaN or infinite hides nothing of the others, and nobody is blamed for it."""
+    x = np.random.default_rng(5).uniform(0.2, 1.2, (2, 3))
+    with np.errstate(all="ignore"):
+        right = check_function((forward, backward), None, [x], only=["kinds", "grad_output"])
+        assert right.passed, right
+
+        def wrong(grad: Any, x: Any) -> Any:
+            """Right for positive numbers alone."""
+            return backward(grad, x) * (1 if ((x > 0) & (x < 20)).all() else 2)
+
+        report = check_function((forward, wrong), None, [x], only=["kinds"])
+    assert {"kinds spread", "kinds large"} <= {row.name for row in report.wrong}
+
+
+def test_without_a_reference_the_users_own_inputs_may_lie_on_the_edge() -> None:
+    x = np.array([0.0, 1, 2])
+    with np.errstate(all="ignore"):
+        assert check_function((log, lambda grad, x: grad / x), None, [x], only=["settings"]).passed
+        report = check_function((log, lambda grad, x: 2 * grad / x), None, [x], only=["settings"])
+    assert report.diagnosis.startswith("2 times the reference")

@@ -12,7 +12,7 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.tolerances import NEGLIGIBLE
 from nn_manual.errors import raise_if_nobodys_fault
-from nn_manual.ops.differences import EPSILON, SAFETY, Directions, slopes_of
+from nn_manual.ops.differences import EPSILON, SAFETY, Directions, slopes_of, weighted
 
 #: A function of several float64 arrays whose outputs lie behind each other in one vector.
 Values: TypeAlias = Callable[[Sequence[Array]], Array]
@@ -117,7 +117,7 @@ def differences(
 
     measured = {position: slopes(position) for position in directions}
     largest = max((float(np.abs(value).max(initial=0)) for value, _, _ in measured.values()), default=0.0)
-    total = float(np.abs(upstream * values(operands)).sum())
+    total = float(np.abs(weighted(upstream, values(operands))).sum())
     found = {}
     for position, (value, error, jump) in measured.items():
         scale = float(np.abs(operands[position]).max(initial=0)) or 1.0
@@ -134,7 +134,7 @@ def judge_by(found: OperandDifferences, ours: Array, tolerance: float) -> Findin
     whether ours is off by rounding, as it does for any other zero.
     """
     largest = float((np.abs(found.value) + found.jump / 2).max())
-    if largest <= min(found.error.max(), NEGLIGIBLE * found.terms):
+    if largest <= min(found.error.max(), NEGLIGIBLE * found.terms) < np.inf and np.isfinite(found.error).all():
         return Finding(np.zeros(ours.shape), 0, 0.0)
     reference = _nearest(ours, found.value, found.jump / 2)
     widened = _nearest(ours, found.value, found.jump / 2 + found.error)
