@@ -163,7 +163,7 @@ class SecondOrderLost(Product):
 
 
 WRONG: list[tuple[Any, str, str]] = [
-    (ReadsGradient, "grad_output transposed", "grad_x, random upstream[2, 2] is -0.0801084, the reference has 1.77554"),
+    (ReadsGradient, "grad_output transposed", "grad_x, random upstream[2, 3] is 1.2123, the reference has -2.11065"),
     (ReadsGradient, "grad_output expanded", "grad_x, random upstream"),
     (ReadsGradient, "grad_output strided", "grad_x, random upstream"),
     (ForgetsOffset, "grad_output with an offset", "grad_x, random upstream"),
