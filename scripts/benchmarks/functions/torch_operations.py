@@ -51,8 +51,8 @@ KNOWN = {
     ),
     "native_layer_norm": Difference(
         ("output 1 carries no gradient", "autocast"),
-        "torch has no derivative of the mean and of the reciprocal deviation that it returns, too; so their gradients are "
-        "missing in the input's",
+        "torch has no derivative of the mean and of the reciprocal deviation that it returns, too; so the input's "
+        "gradient lacks theirs",
     ),
     "nn.functional.hardsigmoid": Difference(
         ("grad_input",), "in float64, torch multiplies by the float32 that is nearest to 1/6, which is off by 3e-8"
