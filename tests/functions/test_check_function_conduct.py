@@ -325,6 +325,6 @@ def test_what_a_function_always_raises_is_said_once() -> None:
 
     said = str(check_function(Raises, torch.sin, [torch.ones(3)]))
     assert said.count("no gradient") == 1
-    said_again = "the same error as above in 34 rows: grad_output, two forwards, changed, retain_graph, "
+    said_again = "the same error as above in 35 rows: grad_output, two forwards, changed, retain_graph, "
     assert said_again in said.replace("\n", " ")
     assert len(said.splitlines()) < 14, said

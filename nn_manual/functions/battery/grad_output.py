@@ -1,13 +1,15 @@
-"""The rows of other gradients of the output: other layouts in memory, other magnitudes, zero and absent."""
+"""The rows of other gradients of the output: other layouts and magnitudes, zero in part or everywhere, and absent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
+from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
 from nn_manual.functions.callables import by_autograd, dtype_name, floats, is_array
 from nn_manual.functions.exceptions import naming
@@ -87,13 +89,16 @@ def layouts_of(tensors: Iterable[Any]) -> dict[str, Callable[[torch.Tensor], tor
 
 
 def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Gradients of the outputs as autograd passes them: seldom contiguous, large or small, sometimes zero or absent."""
+    """Gradients of the outputs as autograd passes them: seldom contiguous, large or small, sometimes zero or absent,
+    everywhere or in part.
+    """
     case = trial.case
     outputs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants()).outputs
     for name, layout in layouts_of(outputs.values()).items():
         yield name, lambda layout=layout: on_all_sizes(trial, lambda case: _lain_out(case, layout))  # type: ignore[misc] # a default
     for name, factor in FACTORS.items():
         yield name, lambda factor=factor: _multiplied(trial, factor)  # type: ignore[misc] # a default
+    yield "in part", lambda: _in_part(trial.case, max((output.ndim for output in outputs.values()), default=0))
     yield "zero", lambda: agree(replace(trial.case, upstream=torch.zeros_like))
     yield "absent", lambda: _absent(trial)
 
@@ -112,6 +117,38 @@ def _multiplied(trial: Trial, factor: float) -> None:
     if any(floats(leaf) and dtype_name(leaf) == "float16" for leaf in trial.case.leaves()):
         raise Skip("float16 has no room for such gradients")
     agree(replace(trial.case, upstream=lambda tensor: tensor * factor))
+
+
+def _in_part(case: FunctionCase, most_axes: int) -> None:
+    """Along each axis the first and the last entry alone have a gradient that isn't zero, as `y[:, 0].sum()` gives it;
+    then a random half of all numbers, as a masked loss gives it. Where such a gradient reaches little, an input's
+    gradient may be all rounding: this is excused as on drawn inputs.
+    """
+    changes = {
+        f"at [{index}] along axis {axis}": partial(_entry_alone, axis=axis, index=index)
+        for axis in range(-1, -most_axes - 1, -1)
+        for index in (0, -1)
+    }
+    for where, change in {**changes, "in a random half": partial(_half, seed=case.seed)}.items():
+        try:
+            agree(replace(case, upstream=change, drawn=True))
+        except (Wrong, CannotCompare) as problem:
+            raise Wrong(f"where it is zero except {where}: {problem}") from problem
+
+
+def _entry_alone(tensor: torch.Tensor, axis: int, index: int) -> torch.Tensor:
+    """Zero except for one entry along an axis, if there is such an axis."""
+    if tensor.ndim < -axis or not tensor.shape[axis]:
+        return tensor
+    found = torch.zeros_like(tensor)
+    found.select(axis, index).copy_(tensor.select(axis, index))
+    return found
+
+
+def _half(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    """Zero except for a random half of the numbers, the same half each time."""
+    drawn = torch.rand(tensor.shape, generator=torch.Generator().manual_seed(seed))
+    return torch.where(drawn.to(tensor.device) < 0.5, tensor, 0)
 
 
 def _absent(trial: Trial) -> None:

@@ -55,6 +55,13 @@ class LosesTinyGradient(Product):
         return Product.backward(context, torch.where(grad_output.abs() < 1e-5, 0, grad_output))
 
 
+class StopsAtZero(Product):
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        return Product.backward(context, grad_output * grad_output.all())
+
+
 class NeedsGradient(Product):
     @staticmethod
     def forward(context: Any, x: Any, y: Any) -> Any:
@@ -169,6 +176,7 @@ WRONG: list[tuple[Any, str, str]] = [
     (ForgetsOffset, "grad_output with an offset", "grad_x, random upstream"),
     (CutsGradient, "grad_output large", "grad_x, random upstream"),
     (LosesTinyGradient, "grad_output small", "grad_x, random upstream"),
+    (StopsAtZero, "grad_output in part", "where it is zero except at [0] along axis -1: grad_x, random upstream"),
     (DividesByGradient, "grad_output zero", "not finite"),
     (NeedsGradient, "grad_output absent", "raised TypeError: unsupported operand"),
     (NeedsFirst, "requires_grad y alone", "zero everywhere: the gradient was not passed on"),

@@ -1,0 +1,77 @@
+"""A gradient of the output that is zero in part, as `y[:, 0].sum()` and a masked loss give it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from products import Product, inputs, product
+
+from nn_manual import check_function
+
+
+class Sum(torch.autograd.Function):
+    """Sums along the last axis, back from the last step, until `ends` says that nothing is left."""
+
+    @staticmethod
+    def forward(_: Any, x: Any) -> Any:
+        return x.cumsum(1)
+
+    @staticmethod
+    def ends(_: torch.Tensor) -> bool:
+        return False
+
+    @classmethod
+    def backward(cls, _: Any, grad_output: Any) -> Any:
+        grad, total = torch.zeros_like(grad_output), torch.zeros_like(grad_output[:, 0])
+        for step in reversed(range(grad_output.shape[1])):
+            total = total + grad_output[:, step]
+            if cls.ends(total):
+                break
+            grad[:, step] = total
+        return grad
+
+
+class StopsEarly(Sum):
+    @staticmethod
+    def ends(total: torch.Tensor) -> bool:
+        return not total.any()
+
+
+class SkipsZeros(Product):
+    """Of steps whose gradient is zero only in part."""
+
+    @staticmethod
+    def backward(context: Any, grad_output: Any) -> Any:
+        scattered = int(grad_output.any(0).sum()) > 1 and int(grad_output.any(1).sum()) > 1
+        is_masked = scattered and not bool(grad_output.all())
+        return Product.backward(context, grad_output * (not is_masked))
+
+
+def steps(generator: torch.Generator, N: int, T: int) -> list[torch.Tensor]:
+    return [torch.randn(N, T, generator=generator, dtype=torch.float64)]
+
+
+@pytest.mark.parametrize(
+    ("function", "reference", "make", "sizes", "where"),
+    [
+        (StopsEarly, lambda x: x.cumsum(1), steps, {"N": 4, "T": 6}, "at [0] along axis -1"),
+        (SkipsZeros, product, inputs, {"N": 4, "D": 5}, "in a random half"),
+    ],
+)
+def test_a_backward_that_loses_what_stands_beside_zeros(
+    function: Any, reference: Any, make: Any, sizes: dict[str, int], where: str
+) -> None:
+    report = check_function(function, reference, make, sizes=sizes, only=["grad_output"])
+    (row,) = report.wrong
+    assert row.name == "grad_output in part"
+    assert row.note.startswith(f"where it is zero except {where}: grad_x, random upstream[")
+
+
+def test_a_sum_that_goes_all_the_way_is_right() -> None:
+    report = check_function(
+        Sum, lambda x: x.cumsum(1), steps, sizes={"N": 4, "T": 6}, only=["grad_output in part"], dtypes=["float32"]
+    )
+    assert report.passed
+    assert {row.name: row.verdict for row in report.rows}["grad_output in part"] == "right"
