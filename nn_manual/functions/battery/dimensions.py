@@ -31,16 +31,17 @@ MOST_BYTES = 1 << 28
 #: Two dimensions past a block of 16, 64 or 128 at once: they leave a tile in the corner, which is cut on two sides.
 CORNER = (129, 131)
 
-#: Once all sizes are this: it shows a function that compares two sizes to tell the axes apart.
-EQUAL = 8
+#: Once all sizes are 1: it shows a function that takes one number for another case, or squeezes too many axes. And once
+#: all are EQUAL: it shows a function that compares two sizes to tell the axes apart.
+ONE, EQUAL = 1, 8
 
 #: The sizes in each of the other dtypes: 1, and one past a block.
 FEW = (1, 129)
 
 
 def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Each dimension empty, 1, odd, prime, past a block, and long, the others small; each two past a block; and all
-    equal.
+    """Each dimension empty, 1, odd, prime, past a block, and long, the others small; each two past a block; all 1;
+    and all equal.
     """
     if not callable(trial.inputs):
         yield "", _no_sizes
@@ -53,7 +54,7 @@ def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
             yield f"{name}={size}", lambda name=name, size=size: _long(trial, name, size, seconds)  # type: ignore[misc] # defaults
     several = [dict(zip(names, CORNER, strict=True)) for names in itertools.combinations(free, 2)]
     if len(free) > 1:
-        several.append(dict.fromkeys(free, EQUAL))
+        several += [dict.fromkeys(free, size) for size in (ONE, EQUAL)]
     for changed in several:
         called = ",".join(f"{name}={size}" for name, size in changed.items())
         yield called, lambda changed=changed: _size(trial, changed)  # type: ignore[misc] # a default
