@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,11 +12,15 @@ from nn_manual.functions.function_report import NOT_BY_AUTOGRAD
 
 
 def requires_grad(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Each floating input alone requires a gradient, then all but each. All do in the comparison of the values."""
+    """Each floating input alone requires a gradient, then all but each, and each two of four: of up to four inputs,
+    every choice is tried. All do in the comparison of the values.
+    """
     floating = trial.case.floating
     subsets = {f"{name} alone": frozenset({name}) for name in floating if len(floating) > 1}
     if len(floating) > 2:  # of two inputs, all but one is the other alone
         subsets |= {f"all but {name}": frozenset(floating) - {name} for name in floating}
+    if len(floating) == 4:  # of fewer, the rows above are all choices; of more, the choices are many
+        subsets |= {f"{one} and {other}": frozenset({one, other}) for one, other in itertools.combinations(floating, 2)}
     for name, wanted in subsets.items():
         yield name, lambda wanted=wanted: _subset(trial, wanted)  # type: ignore[misc] # a default
 
