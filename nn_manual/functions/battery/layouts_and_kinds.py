@@ -110,7 +110,9 @@ def _permutes(tensor: torch.Tensor, lengths: Collection[int]) -> bool:
 
 
 def _expanded_inputs(case: FunctionCase) -> None:
-    """Each floating input is its first row, expanded."""
+    """Each floating input is its first row, expanded. If the function raises an error on such values in the usual
+    layout, too, nothing is known about this layout.
+    """
 
     def first_row(tensor: torch.Tensor) -> torch.Tensor:
         return tensor[:1].clone().expand(tensor.shape) if tensor.ndim else tensor  # a number has no rows
@@ -118,12 +120,24 @@ def _expanded_inputs(case: FunctionCase) -> None:
     def where_equal(tensor: torch.Tensor) -> torch.Tensor:
         return first_row(tensor) if torch.equal(first_row(tensor), tensor) else tensor
 
+    usual = with_leaves(case, lambda tensor: first_row(tensor).contiguous())
     try:
-        agree(replace(with_leaves(case, lambda tensor: first_row(tensor).contiguous()), layout=where_equal))
+        agree(replace(usual, layout=where_equal))
     except CannotCompare as problem:
         if SEVERAL_IN_ONE_PLACE in str(problem):
             raise Skip("it works in place, which torch refuses on expanded tensors") from problem
+        _raise_if_refused(usual)
         raise
+
+
+def _raise_if_refused(usual: FunctionCase) -> None:
+    """Raise Skip if the function raises an error on these values in the usual layout."""
+    try:
+        agree(usual)
+    except CannotCompare as problem:
+        raise Skip(f"{problem}; it may not be for inputs whose rows are all equal") from problem
+    except Wrong:
+        return
 
 
 #: How some kinds are made of normal numbers and the eps of the input's dtype.

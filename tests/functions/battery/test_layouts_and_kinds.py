@@ -109,6 +109,7 @@ def test_the_sizes_that_a_function_takes() -> None:
     assert {row.name for row in wrong} == {
         *(f"sizes D={size}" for size in (*SIZES, *LONG) if size % 2),
         "sizes N=129,D=131",
+        "sizes N=1,D=1",
     }
     report = check_function(Halves, product, inputs, sizes={"N": 4, "D": (4, 128)})
     assert report.passed, report
@@ -410,3 +411,39 @@ def test_what_is_no_domain(domain: Any) -> None:
 def test_a_domain_of_no_input() -> None:
     with pytest.raises(ValueError, match="domain: there is no floating input 'y', only input"):
         check_function(torch.log, torch.log, [torch.ones(2)], domain={"y": "positive"})
+
+
+class LogDeterminant(torch.autograd.Function):
+    """log |det x|: equal rows make x singular, and it has no inverse then."""
+
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        context.save_for_backward(x)
+        return torch.linalg.slogdet(x)[1]
+
+    @staticmethod
+    def backward(context: Any, grad_output: Any) -> Any:
+        (x,) = context.saved_tensors
+        if torch.linalg.matrix_rank(x) < len(x):
+            raise ValueError("singular")
+        return grad_output * torch.linalg.inv(x).T
+
+
+def test_equal_rows_that_a_function_refuses_say_nothing_about_their_layout() -> None:
+    x = torch.eye(3, dtype=torch.float64) + torch.arange(9, dtype=torch.float64).reshape(3, 3) / 9
+    report = check_function(LogDeterminant, lambda x: torch.linalg.slogdet(x)[1], [x], only=["inputs"])
+    assert report.passed, report
+    note = {row.name: row.note for row in report.skipped}["inputs expanded"]
+    assert note.startswith("LogDeterminant: backward raised ValueError: singular at ")
+    assert note.endswith("; it may not be for inputs whose rows are all equal")
+
+
+def test_a_function_that_refuses_the_layout_alone_is_wrong() -> None:
+    def dense(x: torch.Tensor) -> torch.Tensor:
+        if 0 in x.stride():
+            raise ValueError("not dense")
+        return x * x
+
+    report = check_function(dense, lambda x: x * x, [torch.eye(3)], only=["inputs"])
+    assert [row.name for row in report.wrong] == ["inputs expanded"]
+    assert report.wrong[0].note.startswith("dense: forward raised ValueError: not dense at ")
