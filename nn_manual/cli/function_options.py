@@ -79,6 +79,7 @@ def add_function_options(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         type=_seconds,
         metavar="SECONDS",
-        help="a row that takes longer is wrong, and the others still run (default: no limit); not on Windows",
+        help="a row that takes longer is wrong, and the others still run; an import that takes longer ends the check "
+        "(default: no limit); not on Windows",
     )
     parser.set_defaults(command=commands.check_function)

@@ -56,7 +56,7 @@ def check_in_own_process(request: Request) -> FunctionVerdict:
     """Run `check_named_function(request)` in a new process. If a kernel ends the process in a row, or takes longer than
     the request allows, another process goes on behind that row.
 
-    Raises the errors of the arguments, and ConfigError where the process ends while it imports.
+    Raises the errors of the arguments, and ConfigError where the process ends, or takes too long, while it imports.
     """
     known: dict[str, tuple[str, str]] = {}
     suspected: set[str] = set()
@@ -175,11 +175,14 @@ def run(own_end: int, dump: int, parent: int) -> None:
     with Connection(own_end) as connection:
         from nn_manual.functions.from_text import check_named_function
 
+        def end_later() -> None:
+            if request.timeout is not None:
+                faulthandler.dump_traceback_later(request.timeout, exit=True, file=dump)
+
         def told(what: str | BatteryRow) -> None:
             if isinstance(what, str):
                 _say(connection, "begins", what)
-                if request.timeout is not None:
-                    faulthandler.dump_traceback_later(request.timeout, exit=True, file=dump)
+                end_later()
             else:
                 faulthandler.cancel_dump_traceback_later()
                 _say(connection, "row", (what.name, (what.verdict, what.note)))  # a Row itself would need torch
@@ -187,6 +190,7 @@ def run(own_end: int, dump: int, parent: int) -> None:
         try:
             request: Request
             request, known = connection.recv()
+            end_later()  # the user's module may hang while it is imported
             report = check_named_function(request, told, known)
         except (NNManualError, MemoryError, RuntimeError) as error:
             if not isinstance(error, NNManualError) and out_of_memory(error) is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -75,6 +76,18 @@ def test_a_reference_that_hangs_is_to_blame(tmp_path: Path, capfd: pytest.Captur
     assert main(arguments("Scale", "waits")) == 2
     words = f"it took over {TIMEOUT} s at {place(tmp_path, 'at once')}, in the comparison of the values"
     assert capfd.readouterr().err.splitlines() == [f"nn-manual: the reference hanging_kernels:waits: {words}"]
+
+
+@pytest.mark.slow
+def test_an_import_that_hangs_ends_the_check(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It alone has a module that is never imported to its end."""
+    (tmp_path / "hanging_import.py").write_text("def scale(x, weight):\n    return x\n\n\nwhile True:\n    pass\n")
+    options = ["--shapes", "NxD,D", "--sizes", "N=4,D=6", "--timeout", "1"]
+    assert main(["check-function", "hanging_import:scale", "--reference", "hanging_kernels:definition", *options]) == 2
+    (said,) = capfd.readouterr().err.splitlines()
+    place = rf"{re.escape(str(tmp_path / 'hanging_import.py'))}:[56]"
+    names = "hanging_import:scale and hanging_kernels:definition"
+    assert re.fullmatch(rf"nn-manual: it took over 1 s at {place}, while {names} were imported", said)
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "nan", "inf", "1e9", "soon"])
