@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,10 @@ from nn_manual.opening import module_not_a_file
 
 #: The shape of a tensor with one number.
 SCALAR = "scalar"
+#: The digits of a size: Python refuses to read thousands of them.
+DIGITS = r"\d{1,99}"
+#: A tensor's bytes are counted in 64 bits with a sign, and a number has up to 8 bytes.
+MOST_NUMBERS = 2**60 - 1
 
 
 def check_named_function(
@@ -64,7 +69,7 @@ def _names(shape: str) -> tuple[str, ...]:
         return ()
     dimensions = tuple(shape.strip().split("x"))
     for dimension in dimensions:
-        if not re.fullmatch(r"\d+|[A-Za-wyz_][A-Za-wyz_0-9]*", dimension):
+        if not re.fullmatch(DIGITS + r"|[A-Za-wyz_][A-Za-wyz_0-9]*", dimension):
             raise ConfigError(f"--shapes: {quoted(shape)} is no shape: write NxD, 3xD, D or {SCALAR}")
     return dimensions
 
@@ -74,7 +79,7 @@ def _sizes(text: str) -> dict[str, int | tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     exact = set[str]()
     for part in filter(None, text.split(",")):
-        match = re.fullmatch(r"\s*(\w+)(==?)(\d+)\s*", part)
+        match = re.fullmatch(r"\s*(\w+)(==?)(" + DIGITS + r")\s*", part)
         if match is None or not match[1].isidentifier():
             raise ConfigError(f"--sizes: {quoted(part)} is no size: write N=8,D=128; D==128 tries no other")
         found[match[1]] = (*found.get(match[1], ()), int(match[3]))
@@ -95,7 +100,7 @@ def _integers(entries: Sequence[str], num_inputs: int, sizes: Mapping[str, objec
     return found
 
 
-def _check_fit(shapes: Sequence[tuple[str, ...]], sizes: Mapping[str, object]) -> None:
+def _check_fit(shapes: Sequence[tuple[str, ...]], sizes: Mapping[str, int | tuple[int, ...]]) -> None:
     named = {name for shape in shapes for name in shape if not name.isdecimal()}
     for name in sorted(named - sizes.keys()):
         raise ConfigError(f"--sizes: there is no size for {name}, which --shapes has")
@@ -103,6 +108,18 @@ def _check_fit(shapes: Sequence[tuple[str, ...]], sizes: Mapping[str, object]) -
         raise ConfigError(f"--sizes: {name} is in none of the shapes")
     if not sizes:
         raise ConfigError("--shapes: name at least one dimension, as in NxD, so that it can be tried in several sizes")
+    for shape in shapes:
+        _check_count(shape, sizes)
+
+
+def _check_count(shape: tuple[str, ...], sizes: Mapping[str, int | tuple[int, ...]]) -> None:
+    """Raise ConfigError if an input has no numbers at the full sizes, or more than a tensor can have."""
+    full = {name: max(size) if isinstance(size, tuple) else size for name, size in sizes.items()}
+    count = math.prod(full[name] if name in full else int(name) for name in shape)
+    if not count:
+        raise ConfigError(f"--sizes: {'x'.join(shape)} is empty at the full sizes: there is nothing to compare")
+    if count > MOST_NUMBERS:
+        raise ConfigError(f"--sizes: {'x'.join(shape)} has {count:,} numbers: a tensor has at most {MOST_NUMBERS:,}")
 
 
 def _dtype(text: str) -> Dtype:
