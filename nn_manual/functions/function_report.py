@@ -131,6 +131,8 @@ class FunctionReport(GradientReport):
         if self._untried and super().passed:
             return f"gradient check failed: the values agree, not tried at the full size: {self._untried[0]}"
         headline = super()._headline()
+        if self.passed and self.rows and len(self.skipped) == len(self.rows):
+            headline += "; every row was skipped"
         return headline.replace("equal torch's", "fit its own forward") if OF_ITSELF in self.sources else headline
 
     def __str__(self) -> str:

@@ -144,6 +144,7 @@ def check(
         ("Scale", {"tolerance": 2.0}, "tolerance must be above 0 and below"),
         ("Scale", {"dtypes": ("int8",)}, "the_kernels:Scale: dtype 'int8' can't be judged"),
         ("Scale", {"skip": ("sise",)}, "there is no row 'sise' to skip"),
+        ("Scale", {"skip": ("settings",), "only": ("settings",)}, "skip leaves out every row that only names"),
     ],
 )
 def test_a_mistake_is_one_line(function: str, options: dict[str, Any], words: str) -> None:

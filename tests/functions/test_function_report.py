@@ -52,6 +52,12 @@ def test_without_rows_there_is_no_table_of_them() -> None:
     assert (page.texts, page.rows) == (["✗ gradient check failed: Product can't be called"], [])
 
 
+def test_that_every_row_was_skipped_stands_at_the_head() -> None:
+    report = FunctionReport((), rows=ROWS[-1:])
+    assert str(report).splitlines()[0] == "0 tensors equal torch's; every row was skipped"
+    assert "every row" not in str(FunctionReport((), rows=(ROWS[0], ROWS[-1])))
+
+
 def test_its_repr_is_short() -> None:
     assert repr(FunctionReport((), rows=ROWS)) == (
         "<FunctionReport: gradient check failed: the values agree, settings no_grad is wrong>"

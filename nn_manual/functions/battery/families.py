@@ -123,12 +123,14 @@ class Chosen(NamedTuple):
                 raise ValueError(f"{what} must be a list of rows, as [{names!r}], not {names!r}")
 
     def check(self, known: Collection[str]) -> None:
-        """Raise ValueError for a name that none of the `known` rows has."""
+        """Raise ValueError for a name that none of the `known` rows has, and if `skip` leaves out all of `only`."""
         for what, names in self._asdict().items():
             for name in names:
                 if not any(_is_named(row, [name]) for row in known):
                     meant, words = nearest(name, known), f"there is no row {name!r} to {WHAT_FOR[what]}"
                     raise ValueError(words + (f": did you mean {meant!r}?" if meant else ""))
+        if self.only and all(map(self.leaves_out, known)):
+            raise ValueError("skip leaves out every row that only names")
 
 
 #: What the names in each list of Chosen are given for.
