@@ -70,10 +70,10 @@ def add_function_options(parser: argparse.ArgumentParser) -> None:
         "--tolerance", type=float, metavar="FRACTION", help="of the largest value, in place of the dtype's"
     )
     parser.add_argument(
-        "--skip", action="append", default=[], metavar="ROW", help="a row or a family of rows to leave out"
+        "--skip", action="append", default=[], metavar="ROW,...", help="rows or families of rows to leave out"
     )
     parser.add_argument(
-        "--only", action="append", default=[], metavar="ROW", help="a row or a family of rows to run, in place of all"
+        "--only", action="append", default=[], metavar="ROW,...", help="rows or families of rows to run, in place of all"
     )
     parser.add_argument(
         "--timeout",

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
+
+#: The commas between rows; those within a name stand before another size, as in "sizes N=1,D=1", or another dtype.
+BETWEEN_ROWS = re.compile(r",(?!\s*(?:\w+=\d|b?float\d))")
 
 
 class Request(NamedTuple):
@@ -38,7 +43,12 @@ def request_of(options: argparse.Namespace) -> Request:
         tuple(options.integers),
         None if options.kinds is None else tuple(filter(None, options.kinds.split(","))),
         options.tolerance,
-        tuple(options.skip),
-        tuple(options.only),
+        _rows(options.skip),
+        _rows(options.only),
         options.timeout,
     )
+
+
+def _rows(texts: Iterable[str]) -> tuple[str, ...]:
+    """The names of rows in an option that was given several times, or has commas between names."""
+    return tuple(name.strip() for text in texts for name in BETWEEN_ROWS.split(text) if name.strip())
