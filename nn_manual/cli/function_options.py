@@ -73,7 +73,11 @@ def add_function_options(parser: argparse.ArgumentParser) -> None:
         "--skip", action="append", default=[], metavar="ROW,...", help="rows or families of rows to leave out"
     )
     parser.add_argument(
-        "--only", action="append", default=[], metavar="ROW,...", help="rows or families of rows to run, in place of all"
+        "--only",
+        action="append",
+        default=[],
+        metavar="ROW,...",
+        help="rows or families of rows to run, in place of all",
     )
     parser.add_argument(
         "--timeout",

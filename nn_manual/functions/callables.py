@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.arguments import Arguments, as_tensor, attribute_of
 from nn_manual.functions.exceptions import going_on
 from nn_manual.functions.outputs import BUFFER, Outputs, named_outputs
+from nn_manual.functions.signatures import names_of
 from nn_manual.messages import one_line
 
 Function: TypeAlias = Callable[..., Any]
@@ -128,6 +130,14 @@ def applied(function: Any) -> Function:
 def is_mere_class(function: Any) -> bool:
     """Whether it is a class whose instances are the functions, such as a module's; not an autograd.Function."""
     return isinstance(function, type) and not issubclass(function, torch.autograd.Function)
+
+
+def class_of_forward(function: Any) -> str | None:
+    """The name of the autograd.Function whose forward this is; None for a function without a context."""
+    names = names_of(function)
+    owner, _, name = str(attribute_of(function, "__qualname__", "")).rpartition(".")
+    is_forward = name == "forward" and isinstance(function, FunctionType) and names[:1] in (("ctx",), ("context",))
+    return owner.rpartition(".")[2] if is_forward else None
 
 
 def label_of_function(function: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +17,7 @@ from nn_manual.functions.battery.families import Chosen, Known, Told, naming_wha
 from nn_manual.functions.battery.layouts_and_kinds import FUNCTION_KINDS
 from nn_manual.functions.battery.lengths import Choice
 from nn_manual.functions.battery.trial import Dtype, Inputs, Trial
-from nn_manual.functions.callables import Function, is_mere_class
+from nn_manual.functions.callables import Function, class_of_forward, is_mere_class
 from nn_manual.functions.exceptions import met_in
 from nn_manual.functions.function_case import SUPPORTED
 from nn_manual.functions.function_report import OF_ITSELF, FunctionReport
@@ -100,6 +101,8 @@ def trial_of(
     if around := set_around():
         raise ValueError(f"{around}: check outside of it")
     _check_functions(function, reference)
+    if not (isinstance(seed, Integral) and 0 <= seed < 2**63):  # torch's generators take no larger ones
+        raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, not {one_line(repr(seed), LONGEST_VALUE)}")
     if reference is None:
         if dtypes not in (None, ["float64"], ("float64",)):
             raise ValueError(f"without a reference, everything is computed in float64: dtypes must not be {dtypes!r}")
@@ -184,6 +187,8 @@ def _check_functions(function: Any, reference: Any) -> None:
             raise TypeError(f"{name} must be a function of tensors, not {one_line(repr(each), LONGEST_VALUE)}")
         if is_mere_class(each):
             raise TypeError(f"{each.__name__} is a class: pass an instance of it, {each.__name__}(...)")
+        if (owner := class_of_forward(each)) and not isinstance(function, tuple):
+            raise TypeError(f"{owner}.forward takes a context: pass the class, {owner}")
 
 
 def _dtypes(dtypes: Sequence[Dtype] | None) -> tuple[Dtype | None, ...]:

@@ -14,7 +14,7 @@ from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import Function, floats, is_array, label_of_function
 from nn_manual.functions.handwritten import Checked, Handwritten, handwritten_pair, times
 from nn_manual.functions.signatures import names_of, parameters_of
-from nn_manual.messages import nearest
+from nn_manual.messages import LONGEST_VALUE, nearest, one_line
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class HandwrittenClass:
     what the methods are called. backward may take no gradient, where the output is a scalar loss.
 
     The check passes forward's inputs first and then those of `make`, in the order of `gradients`, or all of them by
-    name. Each run has an object of its own. Raises ValueError for a place that can't be read, and for an argument of
-    `make` without a gradient.
+    name. Each run has an object of its own. Raises TypeError for a `make` that can't be called, and ValueError for a
+    place that can't be read, and for an argument of `make` without a gradient.
     """
 
     make: Callable[..., Any]
@@ -44,6 +44,9 @@ class HandwrittenClass:
     backward: str = "backward"
 
     def __post_init__(self) -> None:
+        if not callable(self.make):
+            shown = one_line(repr(self.make), LONGEST_VALUE)
+            raise TypeError(f"make must be a class, or a function that makes an object, not {shown}")
         if not isinstance(self.gradients, Mapping):
             raise TypeError(f"gradients must be a dict from names to places, as {{'W': 'dW'}}, not {self.gradients!r}")
         for name, place in self.gradients.items():

@@ -124,7 +124,7 @@ def _doubled(case: FunctionCase) -> list[Any]:
 
 def _run_reference(case: FunctionCase, leaves: list[Any]) -> Forward:
     """Run the reference. Raises TypeError for an output that can't be compared, and ValueError if no output can be
-    differentiated. An error of the reference itself gets a note that the reference raised it.
+    differentiated, or there is none. An error of the reference itself gets a note that the reference raised it.
     """
     with raised_by_the_reference(), sdpa_kernel(SDPBackend.MATH):  # torch's fast attention is off by 1e-10 in float64
         ran = by_autograd(case.reference, case.arguments, leaves, case.wants())
@@ -133,6 +133,10 @@ def _run_reference(case: FunctionCase, leaves: list[Any]) -> Forward:
             raise TypeError(
                 f"{name} of the reference is {dtype_name(output)}: outputs must be {', '.join(SUPPORTED)} or integer"
             )
+    if all(name.startswith(BUFFER) for name in ran.outputs):
+        others = dict.fromkeys("None" if each is None else type(each).__name__ for each in ran.returned.others.values())
+        words = " and ".join(others) or "nothing"
+        raise ValueError(f"the reference returned {words}: it must return a tensor, or several")
     if case.wanted is None and not any(output.requires_grad for output in ran.outputs.values()):
         raise ValueError("no output of the reference depends on a floating input in a way that autograd can follow")
     return ran

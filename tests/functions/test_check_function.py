@@ -215,6 +215,29 @@ def test_a_reference_without_gradients() -> None:
         check_function(square, lambda x: x.detach(), [values(3)])
 
 
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [(None, "None"), ([], "nothing"), ((None, "text"), "None and str"), ({"loss": None}, "None")],
+)
+def test_a_reference_that_returns_no_tensor(returned: Any, words: str) -> None:
+    with pytest.raises(ValueError, match="the reference returned") as caught:
+        check_function(square, lambda x: returned, [values(3)])  # noqa: ARG005
+    assert str(caught.value) == f"the reference returned {words}: it must return a tensor, or several"
+
+
+@pytest.mark.parametrize(("seed", "shown"), [("x", "'x'"), (-1, "-1"), (2**63, "9223372036854775808"), (0.5, "0.5")])
+def test_what_is_no_seed(seed: Any, shown: str) -> None:
+    with pytest.raises(ValueError, match="seed") as caught:
+        check_function(square, square, [values(3)], seed=seed)
+    assert str(caught.value) == f"seed must be a whole number from 0 to 2**63 - 1, not {shown}"
+
+
+def test_the_forward_of_a_class_is_not_the_function() -> None:
+    with pytest.raises(TypeError, match="forward") as caught:
+        check_function(Square.forward, square, [values(3)])
+    assert str(caught.value) == "Square.forward takes a context: pass the class, Square"
+
+
 def test_inputs_stay_and_a_seed_gives_the_same_numbers() -> None:
     x = torch.from_numpy(values(4, 3))
     first, again = (check_function(Square, square, [x], seed=3, skip=["cost"]) for _ in range(2))

@@ -143,6 +143,12 @@ def test_a_place_that_cannot_be_read(place: str) -> None:
         HandwrittenClass(Affine, {"W": place, "b": "db"})
 
 
+def test_an_object_is_no_class() -> None:
+    make: Any = 3
+    with pytest.raises(TypeError, match=r"^make must be a class, or a function that makes an object, not 3$"):
+        HandwrittenClass(make, {})
+
+
 def test_an_argument_without_a_gradient() -> None:
     with pytest.raises(ValueError, match="Affine takes b, and gradients names only W"):
         HandwrittenClass(Affine, {"W": "dW"})
