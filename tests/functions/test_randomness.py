@@ -10,7 +10,7 @@ import torch
 from nn_manual import check_function
 from nn_manual.functions.randomness import varying_output
 
-X = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 WORDS = "output differs when forward runs twice on the same inputs; if it is random by design, give it a seed or a mask"
 
 
@@ -23,7 +23,7 @@ def noisy(x: Any) -> Any:
 
 
 def dropped(x: Any) -> Any:
-    return x * (torch.rand_like(x) > 0.1)
+    return x * (torch.rand_like(x) > 0.5)  # of so many numbers, some are dropped in every run
 
 
 @pytest.mark.parametrize("function", [noisy, dropped])
