@@ -224,7 +224,7 @@ def large_if_long(x, weight):
     ("function", "reference", "notes"),
     [
         ("large", "definition", ["in the comparison of the values of large"]),
-        ("large_if_long", "definition", ["in row sizes N=257 of large_if_long"]),
+        ("large_if_long", "definition", ["in row determinism N=257 of large_if_long"]),
         ("definition", "large", ["raised by the reference", "in the comparison of the values of definition"]),
     ],
 )
