@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from benchmarks.functions.by_hand import cases, is_named, report_of
+from benchmarks.functions.by_hand import cases, report_of
 from benchmarks.functions.score import REPORTED, UNSEEN, by_assert_close, by_check_function, by_gradcheck
 from benchmarks.functions.subject import Handwriting, Subject
+from benchmarks.functions.tally import is_named
 
 WRONG = [subject for module in (*UNSEEN, *REPORTED) for subject in module.WRONG]
 RIGHT = [subject for module in (*UNSEEN, *REPORTED) for subject in module.RIGHT]

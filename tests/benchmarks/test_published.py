@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from benchmarks.functions import by_others
-from benchmarks.functions.by_hand import is_named
 from benchmarks.functions.by_others import PACKAGES, cases, report_of
 from benchmarks.functions.published import mended_kernels, mended_layers, mended_losses
 from benchmarks.functions.subject import Published
+from benchmarks.functions.tally import is_named
 
 import nn_manual
 

@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Sequence
 
 from benchmarks.functions import published
-from benchmarks.functions.by_hand import is_named
 from benchmarks.functions.subject import Published
+from benchmarks.functions.tally import Tally
 from nn_manual import check_function
 from nn_manual.functions.function_report import FunctionReport
 
@@ -51,7 +51,7 @@ def main(packages: Sequence[str]) -> int:
         print(f"there is no package {unknown[0]}; there are {', '.join(PACKAGES)}", file=sys.stderr)
         return 2
     warnings.simplefilter("ignore")
-    counts = {"right ones passed": [0, 0], "wrong ones caught": [0, 0], "and named": [0, 0]}
+    tally = Tally()
     times: list[tuple[float, str]] = []
     left_out = []
     for package in packages or PACKAGES:
@@ -66,22 +66,13 @@ def main(packages: Sequence[str]) -> int:
             start = time.process_time()
             report = report_of(case)
             times.append((time.process_time() - start, f"{package}: {case.name}"))
-            if case.fault:
-                outcomes = {"wrong ones caught": not report.passed}
-                outcomes["and named"] = not report.passed and is_named(case, report)
-            else:
-                outcomes = {"right ones passed": report.passed}
-            for row, good in outcomes.items():
-                counts[row][0] += int(good)
-                counts[row][1] += 1
-            if not all(outcomes.values()):
+            if not tally.add(case, report):
                 print(f"{package}: {case.name}: {case.fault or 'right'}; {case.why}\n{report}\n", flush=True)
-    for row, (num_good, num_cases) in counts.items():
-        print(f"{row:20} {num_good} of {num_cases}")
+    all_good = tally.show()
     slowest = sorted(times, reverse=True)[:NUM_SLOWEST]
     if slowest:
         told = "; ".join(f"{name} {seconds:.0f}" for seconds, name in slowest)
         print(f"the slowest, in seconds of a processor: {told}")
     for line in left_out:
         print(f"left out: {line}")
-    return int(bool(left_out) or any(num_good < num_cases for num_good, num_cases in counts.values()))
+    return int(bool(left_out) or not all_good)
