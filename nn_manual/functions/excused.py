@@ -97,7 +97,9 @@ def _by_distance_or_terms(case: FunctionCase, failed: Sequence[Pair], factor: in
         return Excused()
     try:
         truth, terms = sensitivities(case)
-        allowed = _allowed_by_terms(case, truth, terms, failed) if by_terms else {}
+        allowed = dict[str, float]()
+        if by_terms:
+            allowed = _allowed_in_16_bits(case, terms) if case.is_low else _allowed(case, truth, terms, failed)
     except Exception as raised:  # as above
         raise_if_nobodys_fault(raised)
         return Excused()
@@ -120,13 +122,6 @@ def _by_distance_or_terms(case: FunctionCase, failed: Sequence[Pair], factor: in
     return Excused(frozenset(excused), not_judged)
 
 
-def _allowed_by_terms(
-    case: FunctionCase, truth: Mapping[str, Array], terms: Mapping[str, float], failed: Sequence[Pair]
-) -> dict[str, float]:
-    """How far each tensor may be off by a few roundings of its terms."""
-    return _allowed_in_16_bits(case, terms) if case.is_low else _allowed(case, truth, terms, failed)
-
-
 def _allowed_in_16_bits(case: FunctionCase, terms: Mapping[str, float]) -> dict[str, float]:
     """What the reference's operations return may be rounded to 16 bits, as it is where they run one after the other.
     The inputs are given in 16 bits, so nothing rounds them there; inside, a kernel may compute in float32.
@@ -141,9 +136,10 @@ def _allowed_in_16_bits(case: FunctionCase, terms: Mapping[str, float]) -> dict[
 def _allowed(
     case: FunctionCase, truth: Mapping[str, Array], terms: Mapping[str, float], failed: Sequence[Pair]
 ) -> dict[str, float]:
-    """A few roundings of the reference's terms. A function may have larger ones, where the case has `own_terms`. They
-    count as they are measured, where it is right in float64 by their rounding, up to a product of four inputs and an
-    upstream gradient of the order of 1: two of them in a score, whose rounding is an error of its exponential.
+    """How far each tensor may be off: a few roundings of the reference's terms. A function may have larger ones, where
+    the case has `own_terms`. They count as they are measured, where it is right in float64 by their rounding, up to a
+    product of four inputs and an upstream gradient of the order of 1: two of them in a score, whose rounding is an
+    error of its exponential.
     """
     inputs = [as_tensor(leaf).detach() for leaf in case.leaves() if floats(leaf)]
     largest = max([1.0, *(float(tensor.abs().max()) for tensor in inputs if tensor.numel())])

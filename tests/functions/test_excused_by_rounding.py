@@ -102,7 +102,7 @@ def test_upstream_gradients_are_other_numbers_than_inputs_from_the_same_seed() -
 
     x = np.random.default_rng(0).standard_normal((4, 5))
     report = check_function((forward, backward), definition, [x], only=["kinds"])
-    assert report.diagnosis.startswith("2 times the reference")
+    assert [failure.name for failure in report.failures] == ["grad_x, random upstream", "grad_x, negative upstream"]
 
     def wrong_if_tiny(grad_output: Array, cache: tuple[Array, Array]) -> Array:
         result: Array = backward(grad_output, cache) / (2 if cache[1] > 0.1 else 1)
@@ -137,10 +137,12 @@ def test_the_terms_of_a_handwritten_function_are_measured() -> None:
 
 
 def test_terms_beside_a_mask_of_infinity_are_measured() -> None:
-    def masked(x: torch.Tensor) -> torch.Tensor:
-        return (x.masked_fill(torch.tensor([False, False, True]), -torch.inf)).softmax(0)
+    """Each of many infinities is moved up or down at random: it stays what it is."""
 
-    case = FunctionCase(masked, masked, arguments_of(masked, masked, [torch.tensor([0.0, 30.0, 1.0])]))
+    def masked(x: torch.Tensor) -> torch.Tensor:
+        return x.masked_fill(torch.arange(20) > 1, -torch.inf).softmax(0)
+
+    case = FunctionCase(masked, masked, arguments_of(masked, masked, [30 * torch.arange(20.0)]))
     for found in (sensitivity.sensitivities(case)[1], sensitivity.own_sensitivities(case)):
         assert found["grad_x, random upstream"] > 0.1
 
