@@ -3,6 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/ready
+# --dist loadgroup: tests that share runs of several processes go to one worker, so that these run once.
+PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadgroup
+
+# The tests start hundreds of processes. Each would compile the package anew where no compiled files may be kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: train test test-all lint clean
 
@@ -10,11 +15,11 @@ train: $(READY)
 	$(VENV)/bin/nn-manual train config/digits.yaml
 
 test: lint
-	$(VENV)/bin/python -m pytest -n 2 -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: test $(VENV)/extras
 	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 nn_manual _nn_manual_pytest_plugin.py
-	$(VENV)/bin/python -m pytest -n 2 -m slow
+	$(PYTEST) -m slow
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .

@@ -51,6 +51,9 @@ LONG = ["epochs=100000", "gradient_check.every=0"]
 LAST = ["slices=6", "bitwise=true", "gradient_check.every=5"]
 EPOCH = "     1/100000"
 
+#: All in one worker of pytest-xdist: two would both run the cases that they share.
+pytestmark = pytest.mark.xdist_group("processes")
+
 
 def needed(request: pytest.FixtureRequest) -> set[str]:
     """The names of the cases that the chosen tests of this file look at."""
