@@ -19,7 +19,7 @@ from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.model import threads_for
-from nn_manual.check.twin.optimizers import State, state_of
+from nn_manual.check.twin.optimizers import state_of
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.step.watch import Watch
 
@@ -180,7 +180,7 @@ class Prover:
         update, num_updates = self.checker.update, group.ring.num_updates[i]
         assert update is not None  # a trainer's checker has one
         start = group.ring.before.map(lambda rows: rows[i].copy())  # a proof pads the ring from here on
-        self._flush(start)
+        self.flush()
         update.num_steps = num_updates
         for vector, values in zip(update.start.all, start.all, strict=True):
             vector[...] = values
@@ -193,16 +193,12 @@ class Prover:
         """Prove the steps that wait, in their order. Raises what the checker's `compare` does, for the first of them
         that is wrong: the model, the optimizer and the checker are then as they were after that step.
         """
-        self._flush(None)
-
-    def _flush(self, end: State | None) -> None:
-        """The same; the last of them ended here, if another step was made since."""
         if not self.numbers:
             return
         group = self._group
         assert group is not None  # where the steps wait
         try:
-            self._waiting.prove(group, end)
+            self._waiting.prove(group)
         except CannotStack as problem:
             self.drop()
             self.groups.give_up(problem, group.ring.given("input").shape[1:])

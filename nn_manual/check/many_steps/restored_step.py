@@ -12,7 +12,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.check.many_steps.ring import NOISE, Ring
 from nn_manual.check.step.tree import Item
-from nn_manual.check.twin.optimizers import State, state_of
+from nn_manual.check.twin.optimizers import state_of
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.optim.scheduler_base import Scheduled
 
@@ -57,10 +57,10 @@ class Past:
         }
 
     @contextmanager
-    def restored(self, i: int, end: State | None) -> Iterator[None]:
-        """The context in which the `i`-th step has just been made, and recorded. `end` is where its update ended, if
-        the ring doesn't say it and other steps were made since. Everything ends where it is now, unless the step is
-        wrong: then it stays as it was after that step.
+    def restored(self, i: int) -> Iterator[None]:
+        """The context in which the `i`-th step has just been made, and recorded. Where the ring doesn't keep what
+        updates made, it is still to be updated. Everything ends where it is now, unless the step is wrong: then it
+        stays as it was after that step.
         """
         model, optimizer, ring = self.model, self.optimizer, self.ring
         vectors = [model.param_arena, model.grad_arena, *optimizer.vectors.values(), *vars(model.buffer).values()]
@@ -70,10 +70,13 @@ class Past:
         attributes = [(watched, dict(vars(watched))) for watched in (*self._calls, self.checker.recorded)]
         is_wrong = False
         try:
-            self._go_to(i, end)
+            self._go_to(i)
             yield
         except (GradientMismatch, NotFiniteError) as error:
             is_wrong = True
+            if not ring.with_updates:
+                optimizer.num_steps = ring.num_updates[i]
+                optimizer.step()  # once more, from where it began; a compiled step's, too, by the formulas
             if isinstance(error, GradientMismatch):
                 input = self.checker.recorded.input
                 assert input is not None  # the step is restored
@@ -89,8 +92,8 @@ class Past:
                 for watched, before in attributes:
                     vars(watched).update(before)
 
-    def _go_to(self, i: int, end: State | None) -> None:
-        """To the end of the `i`-th step."""
+    def _go_to(self, i: int) -> None:
+        """To the end of the `i`-th step, or to before its update."""
         ring, model, checker = self.ring, self.model, self.checker
         assert checker.update is not None  # a trainer's checker has one
         before = ring.before.map(lambda rows: rows[i])
@@ -98,10 +101,8 @@ class Past:
         for name, vector in before.vectors.items():
             checker.update.start.vectors[name][...] = vector
         checker.update.num_steps = ring.num_updates[i]
-        after = ring.after.map(lambda rows: rows[i]) if ring.after is not None else end
-        if after is not None:
-            for vector, values in zip(state_of(self.optimizer).all, after.all, strict=True):
-                vector[...] = values
+        for vector, rows in zip(state_of(self.optimizer).all, (ring.after or ring.before).all, strict=True):
+            vector[...] = rows[i]
         model.grad_arena[...] = ring.grad[i]
         for name, buffer in vars(model.buffer).items():
             buffer[...] = ring.row(name, i)

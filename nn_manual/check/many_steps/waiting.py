@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,6 @@ from nn_manual.check.judge.report import GradientReport, mismatch_of
 from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.step_group import StepGroup
-from nn_manual.check.twin.optimizers import State
 from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch
 
@@ -37,8 +35,6 @@ class Waiting:
         self._first_row = 0
         #: How many groups were proven.
         self._num_proofs = 0
-        #: Where the last of them ended, if another step was made since.
-        self._end: State | None = None
 
     def add(self, row: int, checks: Sequence[StepCheck], numbers: Sequence[int], updated: Differences | None) -> None:
         """Steps that are kept in the rows from this one on."""
@@ -52,22 +48,12 @@ class Waiting:
         self._checks = []
         self.numbers.clear()
 
-    def prove(self, group: StepGroup, end: State | None) -> None:
-        """Prove them, in their order. `end` is where the last of them ended, if another step was made since. Raises
-        what the checker's `compare` does for the first that is wrong; CannotStack where each had to be proven by
-        itself.
+    def prove(self, group: StepGroup) -> None:
+        """Prove them, in their order. Raises what the checker's `compare` does for the first that is wrong; CannotStack
+        where each had to be proven by itself.
         """
         if not self._checks:
             return
-        self._end = end
-        try:
-            self._prove(group)
-        finally:
-            self._end = None
-        self.drop()
-
-    def _prove(self, group: StepGroup) -> None:
-        """In one proof, or where that can't be, each by itself."""
         first = self._first_row
         last = first + len(self._checks) - 1
         try:
@@ -79,12 +65,11 @@ class Waiting:
             raise
         if wrong is not None:
             self._prove_each_alone(group)  # what is wrong before it comes first
-            with self._restored(group, last):
+            with group.past.restored(last):
                 raise mismatch_of(wrong)
-        for i, (check, updated) in enumerate(self._checks):
-            found = Differences(absolute[i], scale[i])
-            both = joined(found, updated) if updated else found
-            self._conclude(group, first + i, check, both, passes=passed[i])
+        for i in range(len(self._checks)):
+            self._conclude(group, first + i, Differences(absolute[i], scale[i]), passes=passed[i])
+        self.drop()
 
     def look_again(self, group: StepGroup, i: int) -> GradientReport | None:
         """Let the checker see the `i`-th step if that is due. Returns its report where it finds a mistake, of which the
@@ -93,7 +78,7 @@ class Waiting:
         self._num_proofs += 1
         if self._num_proofs & (self._num_proofs - 1):
             return None
-        with self._restored(group, i):
+        with group.past.restored(i):
             report = self.checker.look_closely()
         if report.problem is not None:
             raise CannotStack(report.problem)
@@ -101,11 +86,13 @@ class Waiting:
 
     def _prove_each_alone(self, group: StepGroup) -> None:
         """Let the checker compare the steps that wait, in their order."""
-        for i, (check, _) in enumerate(self._checks, self._first_row):
-            self.prove_alone(group, i, check)
+        for i in range(self._first_row, self._first_row + len(self._checks)):
+            self.prove_alone(group, i)
 
-    def _conclude(self, group: StepGroup, i: int, check: StepCheck, found: Differences, *, passes: bool) -> None:
+    def _conclude(self, group: StepGroup, i: int, found: Differences, *, passes: bool) -> None:
         """The checker decides where a difference doesn't pass, and where it knows of zeros."""
+        check, updated = self._checks[i - self._first_row]
+        found = joined(found, updated) if updated else found
         shape = group.ring.given("input").shape[1:]
         update = self.checker.update
         assert update is not None  # a trainer's checker has one
@@ -116,7 +103,7 @@ class Waiting:
             largest = functools.partial(group.largest_grad_output, i)
             accepted = self.checker.accept(group.plan, shape, found, largest)
         if accepted is None:
-            self.prove_alone(group, i, check)
+            self.prove_alone(group, i)
             return
         if group.proves_updates:
             if update.is_due:
@@ -130,22 +117,14 @@ class Waiting:
         try:
             update.compare_in_float64(group.plan.update, group.update_inputs(i))
         except GradientMismatch as mismatch:
-            with self._restored(group, i):
+            with group.past.restored(i):
                 raise mismatch from None
         model.num_steps = number
 
-    def prove_alone(self, group: StepGroup, i: int, check: StepCheck) -> None:
-        """Let the checker compare the `i`-th step."""
-        with self._restored(group, i):
-            again = self.checker.compare()
+    def prove_alone(self, group: StepGroup, i: int) -> None:
+        """Let the checker compare the `i`-th step, but clipping and the update only if they weren't when it was made.
+        """
+        check, updated = self._checks[i - self._first_row]
+        with group.past.restored(i):
+            again = self.checker.compare(updated)
             check.prove(again.found, again.not_judged)
-
-    def _restored(self, group: StepGroup, i: int) -> AbstractContextManager[None]:
-        """The context in which the checker has recorded the `i`-th step."""
-        return group.past.restored(i, self._end_of(group, i))
-
-    def _end_of(self, group: StepGroup, i: int) -> State | None:
-        """Where the update of the `i`-th step ended, or None where that is where the model is now."""
-        if i + 1 < self._first_row + len(self._checks):
-            return group.ring.before.map(lambda rows: rows[i + 1])
-        return self._end

@@ -227,7 +227,7 @@ class SlicedChecker(GradientChecker, Watch):
         """As in every checker, on the last own slice. All processes must call it."""
         self._all_or_none(super().compare_evaluation)
 
-    def compare(self) -> StepCheck:
+    def compare(self, updated: Differences | None = None) -> StepCheck:  # noqa: ARG002 - as in every checker
         """Compare clipping and the update, and what the processes have after it. Raises what every checker does."""
         assert self.update is not None  # it has an optimizer
         plan = self.plan() if self._own or self.slices.synchronized else None

@@ -115,13 +115,13 @@ class GradientChecker:
             failed.error.add_note(f"raised by {type(self.loss).__name__}.{method}")
             raise failed.error from None
 
-    def compare(self) -> StepCheck:
-        """Compare the recorded step. Raises GradientMismatch, or NotFiniteError where a value of torch's isn't finite
-        either.
+    def compare(self, updated: Differences | None = None) -> StepCheck:
+        """Compare the recorded step; `updated` is what `compare_update` has found of it, if that was asked before.
+        Raises GradientMismatch, or NotFiniteError where a value of torch's isn't finite either.
         """
         try:
             with threads_for(self.plan().num_products):
-                return self._compared(self._proof())
+                return self._compared(self._proof(), updated)
         except CannotCompare as problem:
             raise mismatch_for(str(problem)) from None
 
@@ -143,10 +143,10 @@ class GradientChecker:
             text = f"the loss has the denominator {denominator:g}, so nothing counts, but torch's is {theirs:.6g}"
             raise mismatch_for(f"loss: {text}")
 
-    def _compared(self, step: Proof) -> StepCheck:
+    def _compared(self, step: Proof, updated: Differences | None) -> StepCheck:
         plan, found = step.plan, self.differences(step)
         if self.max_norm is not None or self.update is not None:
-            found = joined(found, self.compare_update(plan))
+            found = joined(found, updated or self.compare_update(plan))
         num_compared = len(found.absolute)
         assert num_compared == len(plan.quantities), f"{num_compared} tensors compared, not {len(plan.quantities)}"
         self.add_evidence(found)

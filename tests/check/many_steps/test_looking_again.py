@@ -43,7 +43,7 @@ def sentences() -> Trainer:
 def test_the_gradient_of_padding_is_zero_in_each_of_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """torch.vmap leaves it out in the first step alone."""
     alone = []
-    monkeypatch.setattr(Waiting, "prove_alone", lambda _, __, i, ___: alone.append(i))
+    monkeypatch.setattr(Waiting, "prove_alone", lambda _, __, i: alone.append(i))
     generator = np.random.default_rng(0)
     examples = Examples(generator.integers(0, 5, (64, 4)), generator.integers(0, 2, 64))
     for _ in sentences().epoch(examples, 4, seed=0, epoch=0):
