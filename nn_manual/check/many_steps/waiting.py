@@ -13,8 +13,6 @@ from nn_manual.check.judge.report import GradientReport, mismatch_of
 from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.step_group import StepGroup
-from nn_manual.check.whole_step.update import UpdateChecker
-from nn_manual.errors import GradientMismatch
 
 if TYPE_CHECKING:
     from nn_manual.check.whole_step.checker import GradientChecker
@@ -67,16 +65,21 @@ class Waiting:
             self._prove_each_alone(group)  # what is wrong before it comes first
             with group.past.restored(last):
                 raise mismatch_of(wrong)
-        for i in range(len(self._checks)):
-            self._conclude(group, first + i, Differences(absolute[i], scale[i]), passes=passed[i])
+        for i in self._unproven():
+            found = Differences(absolute[i - first], scale[i - first])
+            self._conclude(group, i, found, passes=passed[i - first])
+        self._num_proofs += 1
         self.drop()
+
+    def _unproven(self) -> list[int]:
+        """The rows of the steps that aren't proven: a proof that was interrupted has proven the others."""
+        return [i for i, (check, _) in enumerate(self._checks, self._first_row) if not check.proven]
 
     def look_again(self, group: StepGroup, i: int) -> GradientReport | None:
         """Let the checker see the `i`-th step if that is due. Returns its report where it finds a mistake, of which the
         batched proof knows nothing. Raises CannotStack where it can't compare.
         """
-        self._num_proofs += 1
-        if self._num_proofs & (self._num_proofs - 1):
+        if self._num_proofs & (self._num_proofs + 1):
             return None
         with group.past.restored(i):
             report = self.checker.look_closely()
@@ -86,7 +89,7 @@ class Waiting:
 
     def _prove_each_alone(self, group: StepGroup) -> None:
         """Let the checker compare the steps that wait, in their order."""
-        for i in range(self._first_row, self._first_row + len(self._checks)):
+        for i in self._unproven():
             self.prove_alone(group, i)
 
     def _conclude(self, group: StepGroup, i: int, found: Differences, *, passes: bool) -> None:
@@ -107,19 +110,10 @@ class Waiting:
             return
         if group.proves_updates:
             if update.is_due:
-                self._compare_in_float64(update, group, i)
+                with group.past.restored(i):
+                    update.compare_in_float64(group.plan.update, group.update_inputs(i))
             update.count()
         check.prove(accepted)
-
-    def _compare_in_float64(self, update: UpdateChecker, group: StepGroup, i: int) -> None:
-        model = self.checker.model
-        number, model.num_steps = model.num_steps, group.ring.numbers[i]
-        try:
-            update.compare_in_float64(group.plan.update, group.update_inputs(i))
-        except GradientMismatch as mismatch:
-            with group.past.restored(i):
-                raise mismatch from None
-        model.num_steps = number
 
     def prove_alone(self, group: StepGroup, i: int) -> None:
         """Let the checker compare the `i`-th step, but clipping and the update only if they weren't when it was made.

@@ -12,6 +12,7 @@ from proving import points, prover_of, trained, trainer_of
 from nn_manual import (
     SGD,
     AdamW,
+    Dropout,
     Embedding,
     GradientMismatch,
     Linear,
@@ -23,6 +24,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import Array
 from nn_manual.check.many_steps import step_group
+from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.data import Examples
 from nn_manual.layers import Layer, LayerWithBuffers
 
@@ -152,6 +154,32 @@ def test_the_steps_of_the_optimizer_are_counted(memory: int) -> None:
     with pytest.raises(GradientMismatch, match="num_steps is 4 after the step, and was 2"):
         trained(trainer, points(12))
     assert trainer.num_steps == 3
+
+
+@pytest.mark.parametrize("when", [3, 4])
+def test_a_proof_that_is_interrupted_changes_nothing_and_is_made_once(
+    when: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In float64, the update is compared in the 1st, 2nd, 4th and 8th step; for the 4th, an interruption comes."""
+    made, compared = trainer_of(Sequential(Linear(3, 4), Dropout(0.5), Linear(4, 3))), list[int]()
+    right = UpdateChecker.compare_in_float64
+
+    def interrupted(update: UpdateChecker, *arguments: Any) -> None:
+        compared.append(made.num_steps)
+        if len(compared) == when:
+            raise KeyboardInterrupt
+        right(update, *arguments)
+
+    monkeypatch.setattr(UpdateChecker, "compare_in_float64", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        trained(made, points(12))
+    assert (made.num_steps, prover_of(made).numbers) == (12, [*range(2, 13)])
+    made.flush()
+    assert compared == sorted([1, 2, 4, 8, 2 ** (when - 1)])
+    assert made.checker is not None
+    assert made.checker.update is not None
+    assert made.checker.update._num_compared == 12
+    assert made.train_step(*points(1)).number == 13
 
 
 @dataclass(eq=False)

@@ -151,6 +151,23 @@ def test_a_wrong_small_part_ends_the_training() -> None:
     assert prover_of(trainer).numbers == []
 
 
+def test_a_look_that_is_interrupted_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second proof looks at its last step; the third would not."""
+    trainer, examples = of_a_small_column()
+    double_the_small_column(trainer, from_step=20)
+    list(trainer.epoch(examples, 4, seed=0, epoch=0))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Waiting, "prove_alone", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            list(trainer.epoch(examples, 4, seed=0, epoch=1))
+    with pytest.raises(GradientMismatch, match=r"wrong first in 0 \(Linear\): 0\.grad_weight"):
+        trainer.flush()
+
+
 def test_a_step_that_has_rounding_is_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge excuses what doesn't pass as rounding: it knows nothing of small parts."""
     trainer, examples = of_a_small_column()
