@@ -74,6 +74,7 @@ class Past:
             yield
         except (GradientMismatch, NotFiniteError) as error:
             is_wrong = True
+            model.bind_noise(ring.given("input").shape[1:])  # the model has drawn those of a later step
             if not ring.with_updates:
                 optimizer.num_steps = ring.num_updates[i]
                 optimizer.step()  # once more, from where it began; a compiled step's, too, by the formulas

@@ -90,6 +90,21 @@ def test_after_a_step_that_was_wrong_once_all_is_as_it_was_after_it(
         np.testing.assert_array_equal(alone, together)
 
 
+def test_after_a_step_that_was_wrong_once_the_next_one_draws_its_own_random_numbers() -> None:
+    """Those of step 6 had been drawn when step 5 was found to be wrong, and step 6 is made again."""
+
+    def next_mask(memory: int) -> Array:
+        model = Sequential(Linear(3, 20), Dropout(0.5), Flaky(20, 3), seed=0)
+        trainer = trainer_of(model, memory=memory)
+        with pytest.raises(GradientMismatch, match=r"2\.grad_weight"):
+            trained(trainer, points(6))
+        assert trainer.train_step(*points(1)).number == 6
+        mask: Array = model.layers[1].noise.mask
+        return mask
+
+    np.testing.assert_array_equal(next_mask(64_000_000), next_mask(0))
+
+
 class RowMean(Layer):
     """Returns arrays that can't be written to, once a wrong one."""
 
