@@ -21,7 +21,7 @@ from nn_manual.check.step.anchored_run import Tensors, put_ours, sums_over_uses,
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.tree import Item, walk
 from nn_manual.check.twin.layers import Source
-from nn_manual.check.twin.model import TORCH_DTYPES, loss_function, without_onednn
+from nn_manual.check.twin.model import TORCH_DTYPES, loss_function, reference_settings
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -34,6 +34,7 @@ class StackedSteps:
     `places` has the place of each gradient of the plan.
     """
 
+    @reference_settings()
     def __init__(self, plan: Plan, model: Sequential, loss: Loss) -> None:
         """Raises CannotStack for a layer that is compared with differences of its own forward."""
         self.plan, self.model = plan, model
@@ -77,6 +78,7 @@ class StackedSteps:
             self.leaves[place] = place
         return place
 
+    @reference_settings()
     def differentiate(self, ring: Ring, rows: slice) -> Tensors:
         """torch's value of each tensor of forward and backward, (steps, ...), of the steps in these rows of the ring.
         Raises CannotStack.
@@ -90,7 +92,7 @@ class StackedSteps:
         # torch moves the buffers where they lie.
         buffers = {name.removesuffix(BEFORE): given[name].clone() for name in given if name.endswith(BEFORE)}
         try:
-            with without_onednn(), warnings.catch_warnings():
+            with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "There is a performance drop")  # a loop over the steps is right, too
                 losses, nodes, values = self._forward(ring, rows, leaves, given, buffers)
                 places = nodes | leaves

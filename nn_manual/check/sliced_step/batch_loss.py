@@ -24,7 +24,7 @@ from nn_manual.check.judge.rounding import Rounding
 from nn_manual.check.judge.step_claim import allow_for_large
 from nn_manual.check.judge.verdict import judged
 from nn_manual.check.step.reference import Move
-from nn_manual.check.twin.model import TORCH_DTYPES, Twin, as_tensor, loss_function
+from nn_manual.check.twin.model import TORCH_DTYPES, Twin, as_tensor, loss_function, reference_settings
 from nn_manual.errors import NotFiniteError, raise_if_nobodys_fault, words_of
 from nn_manual.losses import Loss, as_number
 from nn_manual.step.slices.cut import BatchPart, loss_of
@@ -128,6 +128,7 @@ def _pairs(ours: Sequence[Array], theirs: Mapping[str, Array]) -> list[Pair]:
     ]
 
 
+@reference_settings()
 def _by_torch(function: Callable[..., torch.Tensor], prediction: Array, target: Array) -> dict[str, Array]:
     """The loss and its gradient, by torch's version of it."""
     given = as_tensor(prediction).requires_grad_()

@@ -17,7 +17,7 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move, differentiate
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.by_differences import Finding
-from nn_manual.check.twin.model import Twin, without_onednn
+from nn_manual.check.twin.model import Twin, reference_settings
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 
 
@@ -69,7 +69,7 @@ def beside_torch(
     gradients through `move_grad`. The second result says what differences found about gradients, by name. Raises
     CannotCompare, as `prove` does for a step that is whole.
     """
-    with without_onednn():
+    with reference_settings():
         reference = differentiate(twin, recorded, plan, twin.param.dtype, move, move_grad, our_grads=our_grads)
     ours = sources_of(plan, recorded)
     result = []

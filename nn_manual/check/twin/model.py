@@ -1,6 +1,7 @@
 """The torch twin of a model, its layers and its loss; and how torch is set while it computes.
 
-Its parameters lie in one flat tensor. It computes on few threads where more would be slower, and without oneDNN.
+Its parameters lie in one flat tensor. It computes on few threads where more would be slower, without oneDNN, and
+with gradients.
 """
 
 from __future__ import annotations
@@ -28,6 +29,22 @@ TORCH_DTYPES = {"float32": torch.float32, "float64": torch.float64}
 FEW_PRODUCTS = 1 << 20
 
 
+@contextmanager
+def reference_settings() -> Iterator[None]:
+    """The context in which torch computes a reference: with gradients, which the caller may have switched off, and
+    without oneDNN, and so more exactly.
+
+    On processors with AVX-512, oneDNN's gradient of a convolution's weight was 1.4e-4 of its largest element off, where
+    50,000 terms cancel; torch's own is 3e-6 off, ours 1e-6. And a whole LSTM is one operation in oneDNN.
+    """
+    flags = torch.backends.mkldnn.set_flags(_enabled=False)  # type: ignore[no-untyped-call]  # torch has no annotations
+    try:
+        with torch.inference_mode(mode=False), torch.enable_grad():
+            yield
+    finally:
+        torch.backends.mkldnn.set_flags(_enabled=flags[0])  # type: ignore[no-untyped-call]  # as above
+
+
 class Twin:
     """torch's version of a model and its loss: one function for each layer that is made of no others, by its name.
 
@@ -35,6 +52,7 @@ class Twin:
     else the model's. `parameters` are torch's views of it, by torch's names; of a shared one, several.
     """
 
+    @reference_settings()
     def __init__(self, model: Sequential, loss: Loss, dtype: npt.DTypeLike | None = None) -> None:
         self.param: Array = np.zeros(model.num_parameters, dtype or model.dtype)
         views = vars(carve(self.param, model.parameter_shapes()))
@@ -112,17 +130,3 @@ def threads_for(num_products: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(num_threads)
-
-
-@contextmanager
-def without_onednn() -> Iterator[None]:
-    """torch computes without oneDNN meanwhile, and so more exactly.
-
-    On processors with AVX-512, oneDNN's gradient of a convolution's weight was 1.4e-4 of its largest element off, where
-    50,000 terms cancel; torch's own is 3e-6 off, ours 1e-6. And a whole LSTM is one operation in oneDNN.
-    """
-    flags = torch.backends.mkldnn.set_flags(_enabled=False)  # type: ignore[no-untyped-call]  # torch has no annotations
-    try:
-        yield
-    finally:
-        torch.backends.mkldnn.set_flags(_enabled=flags[0])  # type: ignore[no-untyped-call]  # as above

@@ -14,7 +14,7 @@ import torch
 
 from nn_manual.arrays import Array, carve
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.twin.model import TORCH_DTYPES
+from nn_manual.check.twin.model import TORCH_DTYPES, reference_settings
 from nn_manual.check.twin.optimizer_places import Place, places
 from nn_manual.defaults import defines
 from nn_manual.errors import first_words_of, last_line, raise_if_nobodys_fault, words_of
@@ -69,6 +69,7 @@ class OptimizerTwin:
     TypeError where torch has none.
     """
 
+    @reference_settings()
     def __init__(self, optimizer: Optimizer, dtype: np.dtype[Any], num_steps: int = 1) -> None:
         shape = num_steps, optimizer.model.param_arena.size
         self._param = torch.zeros(shape, dtype=TORCH_DTYPES[dtype.name])

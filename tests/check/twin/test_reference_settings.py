@@ -1,7 +1,8 @@
-"""A step is compared with what torch computes without oneDNN."""
+"""A step is compared with what torch computes without oneDNN, and with gradients, whatever the caller has set."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 import torch
 
 from nn_manual import (
+    SGD,
+    BatchNorm1d,
     BatchNorm2d,
     Conv2d,
     CrossEntropyLoss,
@@ -21,10 +24,12 @@ from nn_manual import (
     MSELoss,
     ReLU,
     Sequential,
+    Slicing,
+    Trainer,
     check_gradients,
 )
 from nn_manual.arrays import Array
-from nn_manual.check.twin.model import without_onednn
+from nn_manual.check.twin.model import reference_settings
 
 
 @dataclass(eq=False)
@@ -60,9 +65,40 @@ def test_the_reference_runs_without_it() -> None:
 
 
 def test_it_is_on_again_after_an_error() -> None:
-    with pytest.raises(ValueError, match=r"^within$"), without_onednn():
+    with pytest.raises(ValueError, match=r"^within$"), reference_settings():
         raise ValueError("within")
     assert torch.backends.mkldnn.enabled
+
+
+def proven_steps(**way: Any) -> list[bool]:
+    """Whether each step of an epoch was proven; in evaluation, the layers are compared, too."""
+    model = Sequential(Linear(3, 4), BatchNorm1d(4), Witness(), Linear(4, 2), seed=0)
+    generator = np.random.default_rng(0)
+    data = generator.standard_normal((8, 3), np.float32), generator.standard_normal((8, 2), np.float32)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1, momentum=0.9), **way)
+    steps = list(trainer.epoch(data, 4, seed=0, epoch=0))
+    trainer.evaluate(data)
+    assert trainer.prover is None or not trainer.prover.groups.reason
+    return [step.check is not None and step.check.proven for step in steps]
+
+
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("way", [{"check_memory": 0}, {}, {"slicing": Slicing(num_slices=2)}])
+def test_gradients_that_the_caller_has_switched_off(off: Callable[[], Any], way: dict[str, Any]) -> None:
+    with off():
+        assert proven_steps(**way) == [True, True]
+        assert not torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_check_gradients_where_they_are_off(off: Callable[[], Any]) -> None:
+    model = Sequential(Linear(3, 4), BatchNorm1d(4), Witness(), Linear(4, 2), seed=0)
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((8, 3), np.float32), generator.standard_normal((8, 2), np.float32)
+    with off():
+        report = check_gradients(model, MSELoss(), input, target)
+    assert report.passed
+    assert str(report) == str(check_gradients(model, MSELoss(), input, target))
 
 
 def test_fifty_thousand_terms_that_cancel_need_no_appeal() -> None:
