@@ -33,7 +33,7 @@ class Boundaries:
         boundaries = Boundaries(copy_grads=...)
         plan = compile_step(..., observe=boundaries.observe)
         plan.run(inputs, targets, of_steps)
-        boundaries.fill(recorded, plan.results(inputs, targets), target)
+        boundaries.fill(recorded, plan.results(inputs, targets), input, target)
 
     If buffers move after the step, `kept` has what they need.
     """
@@ -67,12 +67,19 @@ class Boundaries:
                 marks |= {identity: self._kept.names[identity] for identity in marks & self._kept.names.keys()}
             marked = {name: marks[id(getattr(calls, name))] for name in SAVED}
             self._calls.append({name: getattr(calls, name) for name in COUNTS} | marked)
+        del found[f"{traced.layers.index(traced.first)}.input"]  # whoever fills a recording has it
         return {name: array for name, array in found.items() if isinstance(array, np.ndarray)}
 
     def fill(
-        self, recorded: Recording, arrays: Mapping[str, Array], target: Array, kept: Mapping[str, Any] | None = None
+        self,
+        recorded: Recording,
+        arrays: Mapping[str, Array],
+        input: Array,
+        target: Array,
+        kept: Mapping[str, Any] | None = None,
     ) -> None:
-        """Fill a recording with the arrays of a step. `kept` is what the buffers need later, by the names of its parts.
+        """Fill a recording with the arrays of a step on `input` and `target`, as they were before it. `kept` is what
+        the buffers need later, by the names of its parts.
         """
         for i, (calls, attributes) in enumerate(zip(recorded.layers, self._calls, strict=True)):
             marked = {name: kept[attributes[name]] for name in SAVED if kept and attributes[name] in kept}
@@ -82,6 +89,7 @@ class Boundaries:
                 setattr(calls, name, arrays.get(f"{i}.{name}"))
             if self._copy_grads:
                 calls.grads = {name: arrays[f"{i}.grads.{name}"] for name in calls.grad_views}
+        recorded.first.input = input
         loss = recorded.loss
         loss.target, loss.value = target, arrays["loss"][()]
         for name in OF_LOSS:

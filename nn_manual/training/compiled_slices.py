@@ -113,9 +113,9 @@ class CompiledSlices:
         if not self._is_compiled:
             return self._formulas.slice(part, input, target, filled, evaluated)
         plan = self.plans[_shapes(part, input, target)]
-        input_of_slice, target_of_slice = (np.ascontiguousarray(array[part.rows]) for array in (input, target))
-        noise = noise_of(model, input_of_slice.shape, model.num_steps) if takes_noise(plan) else {}
-        inputs, targets = input_of_slice[np.newaxis], target_of_slice[np.newaxis]
+        # Copies: what is recorded may be views of these, and a layer or a loss may write into them.
+        inputs, targets = (array[np.newaxis, part.rows].copy() for array in (input, target))
+        noise = noise_of(model, inputs.shape[1:], model.num_steps) if takes_noise(plan) else {}
         done = plan.run(inputs, targets, noise)
         if not done.num_steps:  # a number isn't finite: the formulas themselves show where it comes from
             return self._formulas.slice(part, input, target, filled, evaluated)
@@ -124,8 +124,7 @@ class CompiledSlices:
             results = plan.results(inputs, targets)
             kept, parts = self._kept.of(results)
             if recorded is not None:
-                self._boundaries.fill(recorded, results, target_of_slice, parts)
-                recorded.first.input = input_of_slice
+                self._boundaries.fill(recorded, results, input[part.rows], target[part.rows], parts)
         if filled is not None:
             filled(-1)
         return OneSlice(float(done.losses[0]), model, kept)

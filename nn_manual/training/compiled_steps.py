@@ -136,16 +136,15 @@ class CompiledSteps:
         """
         settings, checker = self.settings, self.steps.checker
         assert checker is not None
-        input, target = map(np.ascontiguousarray, (input, target))  # what is recorded may be views of these
-        inputs, targets = input[np.newaxis], target[np.newaxis]
+        # Copies: what is recorded may be views of these, and a layer or a loss may write into them.
+        inputs, targets = input[np.newaxis].copy(), target[np.newaxis].copy()
         of_steps = self._coefficients(plan, 1) | self._noise(plan, input.shape, 1, settings.model.num_steps)
         done = plan.run(inputs, targets, of_steps)
         if not done.num_steps:
             settings.model.grad_arena[...] = 0
             return self.steps.make(input, target, watch)
         settings.optimizer.num_steps += 1
-        self._boundaries.fill(checker.recorded, plan.results(inputs, targets), target)
-        checker.recorded.first.input = input
+        self._boundaries.fill(checker.recorded, plan.results(inputs, targets), input, target)
         return float(done.losses[0])
 
     def _plan(self, batch: Examples) -> Plan | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,9 @@ class CallFailed(Exception):  # noqa: N818 - says what happened to whom; its cau
 
 
 class LayerCalls:
-    """What one layer received and returned. Arrays are the very objects, not copies. `place` is its number among the
-    layers, in the order in which they began forward.
+    """What one layer received and returned. Arrays are the very objects, not copies, except for views of what the step
+    moves later, the arrays in `moving`. `place` is its number among the layers, in the order in which they began
+    forward.
 
     `param_views` and `grad_views` are the model's own of the layer's parameters and gradients, by their names in the
     layer; `grads` are the gradients to compare: the views, or copies made when backward returns, where `copy_grads`
@@ -39,7 +40,8 @@ class LayerCalls:
 
     What passes between a composite and its children is the composite's to write into, where no child needs it. So it is
     copied as it passes: `takes_input` says that a composite gives the layer its input and gets its grad_input,
-    `gives_output` that it gets the output and gives grad_output.
+    `gives_output` that it gets the output and gives grad_output. The model's first layer takes its input, too: nobody
+    has returned it, so nothing else would show that the layer writes into it.
     """
 
     def __init__(
@@ -48,13 +50,14 @@ class LayerCalls:
         begun: Iterator[int],
         params: dict[str, Array],
         grads: dict[str, Array],
+        moving: Sequence[Array],
         *,
         copy_grads: bool,
         takes_input: bool = False,
         gives_output: bool = False,
     ) -> None:
         self.item, self.label, self.layer, self._begun = item, item.label, item.layer, begun
-        self.param_views, self.grad_views, self.grads = params, grads, grads
+        self.param_views, self.grad_views, self.grads, self._moving = params, grads, grads, moving
         self._copy_grads, self._takes_input, self._gives_output = copy_grads, takes_input, gives_output
         self.has_buffers = has_buffers(item.layer)
         self._takes_noise = isinstance(item.layer, LayerWithNoise | LayerWithLengths)
@@ -89,7 +92,7 @@ class LayerCalls:
             return self._forward(input)
         self.num_forwards += 1
         self.place = next(self._begun)
-        self.input = _copied(input) if self._takes_input else input
+        self.input = self._kept(input, copied=self._takes_input)
         self.keep_noise()
         result = self._run("forward", self._forward, input)
         if not (isinstance(result, tuple | list) and len(result) == 2):
@@ -97,7 +100,7 @@ class LayerCalls:
             self.failure += place_of_method(self.layer, "forward")
             raise CallFailed(TypeError(self.failure))
         output, self.saved = result
-        self.output = _copied(output) if self._gives_output else output
+        self.output = self._kept(output, copied=self._gives_output)
         return output, self.saved
 
     def keep_noise(self) -> None:
@@ -108,7 +111,7 @@ class LayerCalls:
     def backward(self, saved: Any, grad_output: Array) -> Array:
         """The layer's backward, noted."""
         grad_input: Array = self._noted("backward", self._backward, saved, grad_output)
-        self.grad_input = _copied(grad_input) if self._takes_input else grad_input
+        self.grad_input = self._kept(grad_input, copied=self._takes_input)
         return grad_input
 
     def backward_parameters(self, saved: Any, grad_output: Array) -> None:
@@ -129,7 +132,7 @@ class LayerCalls:
         if self._running:
             return method(saved, grad_output)
         self.saved_again = saved
-        self.grad_output = _copied(grad_output) if self._gives_output else grad_output
+        self.grad_output = self._kept(grad_output, copied=self._gives_output)
         result = self._run(name, method, saved, grad_output)
         self.num_backwards += 1
         if self._copy_grads:
@@ -152,6 +155,9 @@ class LayerCalls:
         finally:
             self._running = False
 
+    def _kept(self, array: Any, *, copied: bool) -> Any:
+        return _copied(array) if copied else _still(array, self._moving)
+
     def replaced(self) -> str:
         """Which of the layer's parameters and gradients no longer lies in the model's memory, as a sentence."""
         for kind, views in (("param", self.param_views), ("grad", self.grad_views)):
@@ -167,10 +173,12 @@ class LayerCalls:
 
 
 class LossCalls:
-    """What the loss received and returned."""
+    """What the loss received and returned. The target is a copy: nobody has returned it, so nothing else would show
+    that the loss writes into it. Other arrays are as in LayerCalls.
+    """
 
-    def __init__(self, loss: Loss) -> None:
-        self.loss = loss
+    def __init__(self, loss: Loss, moving: Sequence[Array]) -> None:
+        self.loss, self._moving = loss, moving
         self.clear()
 
     def clear(self) -> None:
@@ -196,7 +204,7 @@ class LossCalls:
 
     def forward(self, prediction: Array, target: Array) -> tuple[Any, Any]:
         """The loss's forward, noted."""
-        self.prediction, self.target = prediction, target
+        self.prediction, self.target = _still(prediction, self._moving), _copied(target)
         try:
             self.value, self.saved = self._forward(prediction, target)
         except BaseException as error:  # a user's own code may raise anything: the loss is named
@@ -213,16 +221,24 @@ class LossCalls:
     def backward(self, saved: Any) -> Array:
         """The loss's backward, noted."""
         try:
-            self.grad_prediction = self._backward(saved)
+            grad_prediction: Array = self._backward(saved)
         except BaseException as error:  # a user's own code may raise anything: the loss is named
             raise_if_nobodys_fault(error)
             self.failure = f"backward raised {words_of(error)}"
             raise CallFailed(error) from error
-        return self.grad_prediction
+        self.grad_prediction = _still(grad_prediction, self._moving)
+        return grad_prediction
 
 
 def _copied(array: Any) -> Any:
     return array.copy(order="K") if isinstance(array, np.ndarray) else array
+
+
+def _still(array: Any, moving: Sequence[Array]) -> Any:
+    """The array; a copy of it where it may be a view of one of those that are moving."""
+    if not isinstance(array, np.ndarray) or array.base is None:  # most arrays own their memory
+        return array
+    return _copied(array) if any(np.may_share_memory(array, each) for each in moving) else array
 
 
 def _describe(result: object) -> str:

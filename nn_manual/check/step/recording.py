@@ -35,6 +35,8 @@ class Recording:
         grads = self.grads | model.ties.use_grads
         params = model.uses()
         self.chain = chain_of(model)
+        #: What the step moves after layers and loss have returned.
+        moving = [model.param_arena, model.grad_arena, *vars(model.buffer).values()]
         begun = count()
         inside = [children for item in walk(self.chain) for children in item.children.values() if children]
         first, last = ({children[end].name for children in inside} for end in (0, -1))
@@ -44,15 +46,16 @@ class Recording:
                 begun,
                 {parameter: params[f"{item.name}.{parameter}"] for parameter in item.own_parameters},
                 {parameter: grads[f"{item.name}.{parameter}"] for parameter in item.own_parameters},
+                moving,
                 copy_grads=copy_grads,
-                takes_input=item.name in first,
+                takes_input=item.name in first or item is self.chain[0],
                 gives_output=item.name in last,
             )
             for item in walk(self.chain)
         ]
         #: The calls of the model's first layer, which gets the model's input.
         self.first = next(calls for calls in self.layers if calls.item is self.chain[0])
-        self.loss = LossCalls(loss)
+        self.loss = LossCalls(loss, moving)
         #: The model's buffers, and what they were when the step began.
         self.buffers: dict[str, Array] = dict(vars(model.buffer))
         self.buffers_before: dict[str, Array] = {}

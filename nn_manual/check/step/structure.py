@@ -158,7 +158,9 @@ class _Structure:
 
 
 def _same(received: Array | None, made: Array | None) -> bool:
-    return received is made or (received is not None and made is not None and np.array_equal(received, made))
+    if received is made:
+        return True
+    return received is not None and made is not None and np.array_equal(received, made, equal_nan=True)
 
 
 def _wrong(what: str, array: object, shape: Shape, dtype: np.dtype[Any]) -> str:

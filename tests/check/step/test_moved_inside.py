@@ -8,7 +8,7 @@ import torch
 from nn_manual import CausalSelfAttention
 from nn_manual.check.catalogue.cases import layer_cases
 from nn_manual.check.step.moved_inside import MovedInside
-from nn_manual.check.twin.model import without_onednn
+from nn_manual.check.twin.model import reference_settings
 from nn_manual.check.twin.modules import CausalSelfAttention as Reference
 
 
@@ -46,7 +46,7 @@ def test_the_gates_inside_of_torchs_own_lstm_are_moved(dtype: torch.dtype) -> No
     """In float32 they are inside of one operation of oneDNN's."""
     reference, input = torch.nn.LSTM(2, 3, dtype=dtype), torch.randn(4, 1, 2, dtype=dtype)
     assert torch.backends.mkldnn.enabled
-    with without_onednn(), MovedInside(torch.zeros_like) as inside:
+    with reference_settings(), MovedInside(torch.zeros_like) as inside:
         output, _ = reference(input)
     assert torch.equal(output, torch.zeros(4, 1, 3, dtype=dtype))  # o * tanh(c), and o is 0
     assert inside.num_moved == 4 * 5  # four gates and the cell, at each time
