@@ -1,7 +1,7 @@
-"""How a layer behaves, beside the values that it returns.
+"""How layers and the loss behave, beside the values that they return.
 
-It writes into nothing that it was given, keeps nothing from one run to the next, and gives the same output for the same
-input. A layer that breaks these rules makes other layers look wrong, or is right only sometimes. It takes copies and
+A layer writes into nothing that it was given, keeps nothing from one run to the next, and gives the same output for the
+same input. One that breaks these rules makes other layers look wrong, or is right only sometimes. It takes copies and
 several runs to find out. So `check_gradients` does it, and training only after a step has gone wrong.
 """
 
@@ -15,6 +15,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.conduct.children import ChildrenWatched
 from nn_manual.check.conduct.layer_copy import LayerCopy
+from nn_manual.check.conduct.loss import check_loss
 from nn_manual.check.conduct.states import NOT_DETERMINISTIC, check_draw_noise, check_infer, check_update_buffers
 from nn_manual.check.conduct.unchanged import Unchanged, arrays_in
 from nn_manual.check.step.calls import LayerCalls
@@ -35,6 +36,8 @@ def check_conduct(recording: Recording, plan: Plan, input: Array | None) -> None
     - writes other gradients in backward_parameters than in backward;
     - draws noise that its generator doesn't determine, or evaluates by what a training step left behind;
     - has a kink_distance that isn't an array of the input's shape.
+
+    Then the loss, by the rules of `check_loss`.
     """
     assert input is not None  # check_structure has seen it
     in_chain = {item.name for item in plan.chain}
@@ -47,6 +50,7 @@ def check_conduct(recording: Recording, plan: Plan, input: Array | None) -> None
         else:  # a composite's child; children come first, so that none of them is taken for the composite
             assert calls.input is not None
             _LayerRuns(calls, calls.input, tolerance).check()
+    check_loss(recording.loss, input)  # on what the last layer has returned
 
 
 class _Example(NamedTuple):

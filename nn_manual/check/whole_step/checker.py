@@ -221,18 +221,15 @@ class GradientChecker:
             of_uses[first] = np.sum([of_uses[name] for name in reversed(names)], axis=0, dtype=self.model.dtype)
         return [of_uses[name] for name in self.model.parameter_shapes()]
 
-    def report(
-        self, input: Array | None = None, *, with_conduct: bool = True, with_vacuous: bool = True
-    ) -> GradientReport:
-        """Compare the recorded step in full, every tensor with its worst place, and each layer's conduct, and say which
-        comparisons prove nothing. Clipping and the optimizer are left out. `input` is the model's, as it was before the
-        step could write into it. The conduct, and what is vacuous, can be left out: many cases of one layer need them
-        only once.
+    def report(self, *, with_conduct: bool = True, with_vacuous: bool = True) -> GradientReport:
+        """Compare the recorded step in full, every tensor with its worst place, and the conduct of layers and loss, and
+        say which comparisons prove nothing. Clipping and the optimizer are left out. The conduct, and what is vacuous,
+        can be left out: many cases of one layer need them only once.
         """
         try:
             check_structure(self.recorded, self.plan())
             if with_conduct:
-                self._check_conduct(input)  # before torch: what misbehaves may be its own reference
+                self._check_conduct()  # before torch: what misbehaves may be its own reference
             step = self._proof()
             report = self.judge.with_evaluation(step, self.judge.report(step))
         except CannotCompare as problem:
@@ -296,8 +293,8 @@ class GradientChecker:
         """Forward, loss and backward, as a training step does them."""
         run_step(self.model, self.loss, input, target, input_grad=self.input_grad)
 
-    def _check_conduct(self, input: Array | None = None) -> None:
-        check_conduct(self.recorded, self.plan(), self.recorded.first.input if input is None else input)
+    def _check_conduct(self) -> None:
+        check_conduct(self.recorded, self.plan(), self.recorded.first.input)
 
     def _proof(self) -> Proof:
         """The recorded step beside torch's. Raises CannotCompare."""

@@ -47,10 +47,10 @@ def checked_in_part(
         grad.fill(np.nan)
     try:
         with checker.recording(), np.errstate(invalid="ignore"):  # the mean over nothing
-            checker.run(input.copy(), target)
+            checker.run(input.copy(), target.copy())  # who writes into them must not spoil the caller's
         if not loss.has_value(loss.denominator(target)):
             raise ValueError(f"{type(loss).__name__} counts no target of the batch: there is no loss to check")
-        return checker.report(unpadded(input), with_conduct=with_conduct, with_vacuous=with_vacuous)
+        return checker.report(with_conduct=with_conduct, with_vacuous=with_vacuous)
     except GradientMismatch as mismatch:
         report: GradientReport = mismatch.report
         return report
