@@ -40,7 +40,7 @@ class LossDefaults(ABC):
 
     def check_data(self, target: Array, part: str = "data") -> None:
         """Raise ValueError if the target of a whole data set, or of a part of it, has elements, but none that counts.
-        In a batch, it is allowed that none counts.
+        In a batch, it is allowed that none counts: the gradient is then 0.
         """
         if target.size and not self.counted(target).any():
             raise ValueError(f"{type(self).__name__} ignores every target of the {part}")

@@ -62,3 +62,38 @@ def test_a_step_in_which_nothing_counts_passes(way: dict[str, Any]) -> None:
     for count in (6, 0, 6):
         own = np.where(np.arange(6) < count, target, 9)
         assert math.isnan(trainer.steps.one(input, own, together=True).loss) == (not count)
+
+
+@dataclass(eq=False)
+class Gradient(CrossEntropyLoss):
+    """Where nothing counts, the gradient is `filled` with something."""
+
+    filled: float = 1.0
+
+    def backward(self, saved: Any) -> Array:
+        grad = super().backward(saved)
+        return grad if grad.any() else np.full_like(grad, self.filled)
+
+    def reference(self, prediction: Any, target: Any) -> Any:
+        return torch.nn.functional.cross_entropy(prediction, target, ignore_index=self.ignore_index)
+
+
+@pytest.mark.parametrize("way", WAYS[:2], ids=["alone", "together"])  # the gradients of slices are multiplied by 0
+@pytest.mark.parametrize("filled", [1.0, -0.25, math.nan])
+def test_a_gradient_where_nothing_counts_is_wrong(way: dict[str, Any], filled: float) -> None:
+    trainer = trainer_of(Gradient(filled=filled), way)
+    input, target = batch(0)
+    trainer.steps.one(input, target, together=True)
+    with pytest.raises(GradientMismatch) as caught:
+        trainer.steps.one(input, np.full_like(target, -100), together=True)
+    words = "loss: the loss has the denominator 0, so nothing counts, but grad_prediction is up to"
+    assert f"{words} {abs(filled):g}: it must be 0" in " ".join(str(caught.value).split())
+
+
+
+def test_slices_in_which_nothing_counts_move_nothing() -> None:
+    trainer = trainer_of(Gradient(), WAYS[2])
+    input, target = batch(0)
+    before = trainer.model.param_arena.copy()
+    trainer.steps.one(input, np.full_like(target, -100), together=True)
+    assert np.array_equal(trainer.model.param_arena, before)

@@ -171,7 +171,7 @@ class SlicedChecker(GradientChecker, Watch):
         loss = LossOfBatch(value, prediction, grad, self._target, self._parts)
         sums = sums_of(self._grads, [self._weight_in_sum(part) for part in self._parts], self.model, self.group)
         if not self.loss.has_value(sum(part.denominator for part in self._parts)):
-            self.compare_nothing(prediction, self._target)
+            self.compare_nothing(prediction, self._target, grad)
             return
         if self.slices.synchronized:
             gather_batch(self.recorded, self._recordings, loss, self.model.ties.use_grads.keys(), self.group)

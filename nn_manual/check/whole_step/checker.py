@@ -127,21 +127,23 @@ class GradientChecker:
 
     def skip(self) -> None:
         """The recorded step has no loss and nothing to compare: its loss says that nothing counts. Raises
-        GradientMismatch where torch's loss is a number other than 0.
+        GradientMismatch where torch's loss is a number other than 0, or the gradient of the prediction isn't 0.
         """
         calls = self.recorded.loss
         assert calls.prediction is not None  # the step has run
         assert calls.target is not None
-        self.compare_nothing(calls.prediction, calls.target)
+        assert calls.grad_prediction is not None
+        self.compare_nothing(calls.prediction, calls.target, calls.grad_prediction)
 
-    def compare_nothing(self, prediction: Array, target: Array) -> None:
-        """The same for a batch of this prediction and this target. A wrong `denominator` would hide the batch."""
+    def compare_nothing(self, prediction: Array, target: Array, grad_prediction: Array) -> None:
+        """The same for a batch with these. A wrong `denominator` would hide the batch."""
         with comparing(), torch.no_grad():
             theirs = float(run_loss(self.twin, as_tensor(prediction), as_tensor(target)))
+        words = f"loss: the loss has the denominator {self.loss.denominator(target):g}, so nothing counts, but"
         if theirs and not math.isnan(theirs):
-            denominator = self.loss.denominator(target)
-            text = f"the loss has the denominator {denominator:g}, so nothing counts, but torch's is {theirs:.6g}"
-            raise mismatch_for(f"loss: {text}")
+            raise mismatch_for(f"{words} torch's is {theirs:.6g}")
+        if grad_prediction.any():
+            raise mismatch_for(f"{words} grad_prediction is up to {np.abs(grad_prediction).max():.6g}: it must be 0")
 
     def _compared(self, step: Proof, updated: Differences | None) -> StepCheck:
         plan, found = step.plan, self.differences(step)
