@@ -109,7 +109,7 @@ def settings_of(
         for item in fields(part)
     ]
     values.append(optimizer.groups)
-    values += [value for member in optimizer.members for value in settings_that_stay(member, scheduler).values()]
+    values += settings_that_stay(optimizer, scheduler).values()
     return [repr(value) if type(value) in PLAIN else fingerprint(value) for value in values]
 
 

@@ -11,13 +11,18 @@ from nn_manual.optim.scheduler_base import Scheduled, Scheduler
 
 
 def settings_that_stay(optimizer: Optimizer, scheduler: Scheduler | None) -> dict[str, Any]:
-    """The settings that the schedule doesn't move, by name; the lr may change anyway."""
-    settings = {name: getattr(optimizer, name) for name in optimizer.setting_names() if name != "lr"}
-    if scheduler is not None and scheduler.moves_momentum:
-        if "betas" in settings:
-            settings["betas"] = settings["betas"][1:]
-        else:
-            settings.pop("momentum", None)
+    """The settings that the schedule doesn't move: the optimizer's by name, its groups' by groups.<index>.<name>. The
+    lr may change anyway.
+    """
+    settings: dict[str, Any] = {}
+    for index, member in enumerate(optimizer.members):
+        own = {name: getattr(member, name) for name in member.setting_names() if name != "lr"}
+        if scheduler is not None and scheduler.moves_momentum:
+            if "betas" in own:
+                own["betas"] = own["betas"][1:]
+            else:
+                own.pop("momentum", None)
+        settings |= {f"groups.{index - 1}.{name}" if index else name: value for name, value in own.items()}
     return settings
 
 

@@ -249,10 +249,26 @@ def test_a_parameter_that_overflows_is_not_finite() -> None:
         run.step()
 
 
+def steps_without_groups(right: Callable[[SGD], None], optimizer: SGD) -> None:
+    part = optimizer.parts[1]
+    own, part.member = part.member, optimizer
+    right(optimizer)
+    part.member = own
+
+
 def test_a_group_whose_settings_are_ignored_is_caught_and_named() -> None:
     run = Run(weight_decay=0.1, groups=[{"parameters": "2.bias", "weight_decay": 0.0}])
-    run.optimizer.parts[1].member = run.optimizer
+    replace_method(run.optimizer, "step", steps_without_groups)
     with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 2\.bias"):
+        run.step()
+
+
+@pytest.mark.parametrize(("member", "name"), [(0, "weight_decay"), (1, r"groups\.0\.weight_decay")])
+def test_a_setting_that_changes_is_no_wrong_formula(member: int, name: str) -> None:
+    run = Run(weight_decay=0.1, groups=[{"parameters": "2.bias", "lr": 0.2}])
+    run.step()
+    run.optimizer.members[member].weight_decay = 0.5
+    with pytest.raises(ValueError, match=rf"^SGD\.{name} was 0\.1 and is 0\.5\. In a checked training the lr"):
         run.step()
 
 
