@@ -39,6 +39,7 @@ from nn_manual.check.step.reference import run_loss
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.model import Twin, as_tensor, threads_for
 from nn_manual.check.whole_step.evidence import Evidence
+from nn_manual.check.whole_step.settings import changes_since, settings_of
 from nn_manual.check.whole_step.update import UpdateChecker, compare_clipping
 from nn_manual.errors import GradientMismatch
 from nn_manual.losses import Loss
@@ -77,6 +78,7 @@ class GradientChecker:
         self.model, self.loss, self.optimizer = model, loss, optimizer
         self.max_norm, self.input_grad = max_norm, input_grad
         self.twin = Twin(model, loss)
+        self._settings_at_first = settings_of(model, loss)
         self.recorded = Recording(model, loss, copy_grads=max_norm is not None)
         self.judge = Judge(model, loss, input_grad=input_grad)
         self.update = UpdateChecker(optimizer, self.twin.param, scheduler) if optimizer else None
@@ -160,7 +162,15 @@ class GradientChecker:
         does.
         """
         found = Differences(*differences_of(step.pairs))
-        return found if self.passes(step.plan, step.input_shape, found) else self.judge.differences(step, found)
+        if self.passes(step.plan, step.input_shape, found):
+            return found
+        try:
+            return self.judge.differences(step, found)
+        except GradientMismatch as mismatch:
+            if changes := changes_since(self._settings_at_first, self.model, self.loss):
+                diagnosis = "\n".join(filter(None, (mismatch.report.diagnosis, *changes)))
+                raise mismatch_of(replace(mismatch.report, diagnosis=diagnosis)) from None
+            raise
 
     def passes(self, plan: Plan, input_shape: Shape, found: Differences) -> bool:
         """Whether a step's forward and backward pass without the judge: each difference is within its tolerance, and

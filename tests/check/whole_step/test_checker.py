@@ -13,6 +13,7 @@ from nets import Change, batch, break_gradient, net, replace_method
 
 from nn_manual import (
     SGD,
+    BatchNorm1d,
     CrossEntropyLoss,
     GradientChecker,
     GradientMismatch,
@@ -134,6 +135,26 @@ def test_a_backward_that_writes_nothing_is_caught_though_the_right_values_lie_th
     report = check_gradients(model, MSELoss(), *batch())
     assert report.failures[0].name == "2.grad_weight"
     assert "never written" in report.diagnosis
+
+
+def test_a_setting_that_has_changed_since_is_named() -> None:
+    """torch's versions of layers and loss were made with what it was."""
+    norm, loss = BatchNorm1d(4), CrossEntropyLoss()
+    checker = GradientChecker(Sequential(Linear(3, 4), norm, Linear(4, 4), seed=1), loss)
+    input, target = batch()[0], np.arange(4)
+    with checker.recording():
+        checker.run(input, target)
+    checker.compare()
+    norm.eps, loss.label_smoothing = 0.5, 0.25
+    with checker.recording():
+        checker.run(input, target)
+    with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(BatchNorm1d\): 1\.output") as caught:
+        checker.compare()
+    end = "torch's version may still have the former"
+    assert caught.value.report.diagnosis.splitlines()[-2:] == [
+        f"1 (BatchNorm1d).eps was 1e-05 when the check was made, and is 0.5: {end}",
+        f"CrossEntropyLoss.label_smoothing was 0.0 when the check was made, and is 0.25: {end}",
+    ]
 
 
 def test_the_gradients_stay_in_the_model() -> None:
