@@ -40,15 +40,26 @@ def compare_clipping(
     quantities: list[Quantity], clipped: Array, gradients: list[Array], max_norm: float
 ) -> Differences:
     """Have torch clip our `gradients` as they were, and compare with the flat vector `clipped` that ours became.
-    Raises GradientMismatch.
+    Raises GradientMismatch, or NotFiniteError where the norm overflows.
     """
     theirs = torch.from_numpy(clipped_by_torch(np.concatenate(gradients, axis=None), max_norm))
     both = [Pair(quantities[0], clipped, theirs)]
     absolute, scale = differences_of(both)
     if not within(absolute, scale, tolerances_of(quantities)).all():
         _check_finite(both)
+        _check_norm(gradients, quantities[0].tolerance)
         raise mismatch_of(GradientReport(tuple(compare(*pair) for pair in both)))
     return Differences(absolute, scale)
+
+
+def _check_norm(gradients: list[Array], tolerance: float) -> None:
+    """Raise NotFiniteError where the squares overflow, or nearly so: then the norm is infinite or not as they are added
+    up, and ours, in blocks, are added up in another way than torch's.
+    """
+    squares, dtype = sum(float(np.sum(np.square(each, dtype=np.float64))) for each in gradients), gradients[0].dtype
+    if squares > float(np.finfo(dtype).max) * (1 - tolerance):
+        end = f"{dtype} ends at {np.finfo(dtype).max:.3g}"
+        raise NotFiniteError(f"the norm of the gradient overflows: its squares add up to {squares:.3g}, and {end}")
 
 
 def clipped_by_torch(gradient: Array, max_norm: float) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +23,11 @@ from nn_manual import (
     Sequential,
     clip_grad_norm,
 )
-from nn_manual.arrays import DTYPES
+from nn_manual.arrays import BLOCK_SIZE, DTYPES
+from nn_manual.check.compare.comparison import Quantity
 from nn_manual.check.judge.step_check import StepCheck
+from nn_manual.check.tolerances import sum_of_products
+from nn_manual.check.whole_step.update import compare_clipping
 from nn_manual.optim.parts import Run as PartRun
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
@@ -238,6 +242,26 @@ def test_clipping_hides_no_wrong_factor(name: str) -> None:
         clip_grad_norm(model.grad_arena, 0.01)
     with pytest.raises(GradientMismatch, match=rf"wrong first in 1 \(Linear\): 1\.{name}"):
         checker.compare()
+
+
+@pytest.mark.parametrize(
+    ("part", "clips_to", "error", "words"),
+    [
+        (1.2, 1.0, NotFiniteError, r"^the norm of the gradient overflows: its squares add up to 4\.08e\+38, and"),
+        (0.9, 0.5, GradientMismatch, "wrong first in clip_grad_norm: clipped gradient"),
+    ],
+)
+def test_a_norm_that_overflows_for_torch_alone_is_not_finite(
+    part: float, clips_to: float, error: type[Exception], words: str
+) -> None:
+    """We add up squares within a block, here half of this part of the largest number, and torch all of them at once."""
+    squares, size = part * float(np.finfo(np.float32).max), 2 * BLOCK_SIZE
+    gradient = np.full(size, math.sqrt(squares / size), np.float32)
+    clipped = gradient.copy()
+    assert clip_grad_norm(clipped, clips_to) == pytest.approx(math.sqrt(squares), rel=1e-3)
+    quantities = [Quantity("clipped gradient", "clip_grad_norm", sum_of_products(gradient.dtype, size))]
+    with pytest.raises(error, match=words):
+        compare_clipping(quantities, clipped, [gradient], 1.0)
 
 
 def test_a_parameter_that_overflows_is_not_finite() -> None:
