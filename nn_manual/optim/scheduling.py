@@ -1,4 +1,4 @@
-"""Which settings of an optimizer a schedule moves, and whether it can."""
+"""The settings of an optimizer: which of them a schedule moves, and whether it can."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from nn_manual.optim.base import Optimizer
 from nn_manual.optim.scheduler_base import Scheduled, Scheduler
 
 
+def settings_of(member: Optimizer) -> dict[str, Any]:
+    """Its settings as they are now, by name."""
+    return {name: getattr(member, name) for name in member.setting_names()}
+
+
 def settings_that_stay(optimizer: Optimizer, scheduler: Scheduler | None) -> dict[str, Any]:
     """The settings that the schedule doesn't move: the optimizer's by name, its groups' by groups.<index>.<name>. The
     lr may change anyway.
     """
     settings: dict[str, Any] = {}
     for index, member in enumerate(optimizer.members):
-        own = {name: getattr(member, name) for name in member.setting_names() if name != "lr"}
+        own = settings_of(member)
+        del own["lr"]
         if scheduler is not None and scheduler.moves_momentum:
             if "betas" in own:
                 own["betas"] = own["betas"][1:]

@@ -20,6 +20,7 @@ from nn_manual.defaults import defines
 from nn_manual.errors import first_words_of, last_line, raise_if_nobodys_fault, words_of
 from nn_manual.optim import Optimizer
 from nn_manual.optim.scheduler_base import Scheduled
+from nn_manual.optim.scheduling import settings_of
 
 
 class State(NamedTuple):
@@ -139,14 +140,13 @@ class _TorchClass:
         torch_class = getattr(torch.optim, type(optimizer).__name__, None)
         if torch_class is None:
             raise TypeError(f"torch.optim has no {type(optimizer).__name__}: there is nothing to check it against")
-        groups: list[dict[str, Any]] = [{**_options(group), "params": []} for group in ({}, *optimizer.groups)]
+        groups: list[dict[str, Any]] = [{**_options(member), "params": []} for member in optimizer.members]
         for run in runs:
             groups[run.place.group]["params"].append(run.param)
-        options = _options({name: getattr(optimizer, name) for name in optimizer.setting_names()})
-        if "fused" in inspect.signature(torch_class).parameters:
-            options["fused"] = True  # torch's fastest kernel
+        # torch looks only at the ranges of what isn't a group's. Its fused kernel is its fastest.
+        fused = {"fused": True} if "fused" in inspect.signature(torch_class).parameters else {}
         try:
-            self._optimizer: torch.optim.Optimizer = torch_class(groups, **options)
+            self._optimizer: torch.optim.Optimizer = torch_class(groups, **_options(optimizer), **fused)
         except Exception as error:  # torch's classes refuse in different ways
             raise_if_nobodys_fault(error)
             raise TypeError(f"torch.optim.{torch_class.__name__} refuses the settings: {words_of(error)}") from error
@@ -225,9 +225,9 @@ def _moved_by_reference(member: Optimizer, run: _Run) -> tuple[torch.Tensor, Map
     return moved, made
 
 
-def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _options(member: Optimizer) -> dict[str, Any]:
     """torch's keyword arguments. Each step brings its own lr."""
-    options = {name: value for name, value in settings.items() if name != "parameters"}
+    options = settings_of(member)
     if "betas" in options:
         options["betas"] = tuple(map(float, options["betas"]))  # torch refuses integers here
     return options

@@ -19,6 +19,7 @@ from nn_manual.check.tolerances import UPDATE
 from nn_manual.check.twin.optimizers import OptimizerTwin, UpdateInputs, state_of, stepped, tensors_of
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.optim import Optimizer
+from nn_manual.optim.scheduling import settings_of
 
 
 class UpdateClaim(Claim):
@@ -84,7 +85,8 @@ def _made_in_float64(optimizer: Optimizer, inputs: UpdateInputs) -> list[Array]:
     model = in_float64(optimizer.model, inputs.start.param, vars(optimizer.model.buffer))
     model.grad_arena[...] = inputs.grad
     double = replace(optimizer, model=model)
-    for member, values in zip(double.members, inputs.scheduled, strict=True):
+    for member, own, values in zip(double.members, optimizer.members, inputs.scheduled, strict=True):
+        vars(member).update(settings_of(own))
         member.scheduled = values
     double.num_steps = inputs.num_steps
     for name, vector in inputs.start.vectors.items():

@@ -273,6 +273,15 @@ def test_a_parameter_that_overflows_is_not_finite() -> None:
         run.step()
 
 
+@pytest.mark.parametrize("member", [0, 1])
+def test_settings_may_be_set_before_the_check_is_made(member: int) -> None:
+    run = Run(weight_decay=0.1, groups=[{"parameters": "2.bias", "lr": 0.2}])
+    run.optimizer.members[member].weight_decay = 0.5
+    run.checker = GradientChecker(run.model, MSELoss(), run.optimizer)
+    for _ in range(3):
+        run.step()
+
+
 def steps_without_groups(right: Callable[[SGD], None], optimizer: SGD) -> None:
     part = optimizer.parts[1]
     own, part.member = part.member, optimizer
