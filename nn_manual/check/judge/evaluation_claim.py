@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from nn_manual.check.judge.claim import DOUBLE, Claim, Values
+from nn_manual.check.judge.in_float64 import fill
 from nn_manual.check.judge.rounding import Rounding
 from nn_manual.check.step.evaluated import evaluations
 from nn_manual.check.step.proof import Proof
@@ -17,17 +18,23 @@ from nn_manual.check.step.reference import Move
 
 
 class EvaluationClaim(Claim):
-    """That each `infer` of a model returns what torch's module does, on the layer's input in a step. `make_again` makes
-    the step again in float64. Raises CannotCompare where an `infer` raises, or torch has nothing to compare it with.
+    """That each `infer` of a model returns what torch's module does, on the layer's input in a step. The parameters and
+    buffers are those of now: the model may have trained on since the step. `make_again` makes the step again in
+    float64. Raises CannotCompare where an `infer` raises, or torch has nothing to compare it with.
     """
 
     def __init__(self, step: Proof, make_again: Callable[[], Proof]) -> None:
         self._evaluated, self._make_again = list(evaluations(step.recorded, step.plan)), make_again
-        self.pairs, self.dtype = [each.pair for each in self._evaluated], step.recorded.model.dtype
+        self._model = step.recorded.model
+        self.pairs, self.dtype = [each.pair for each in self._evaluated], self._model.dtype
 
     @cached_property
     def _in_double(self) -> EvaluationClaim:
-        return self if self.dtype == DOUBLE else EvaluationClaim(self._make_again(), self._make_again)
+        if self.dtype == DOUBLE:
+            return self
+        again = self._make_again()
+        fill(again.recorded.model, self._model.param_arena, vars(self._model.buffer))
+        return EvaluationClaim(again, self._make_again)
 
     def in_float64(self) -> EvaluationClaim:
         """As in every claim."""

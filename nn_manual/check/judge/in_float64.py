@@ -74,7 +74,7 @@ class Again:
                 run_step(model, self.loss, others, target, input_grad=self.input_grad)
         except BaseException as error:  # a layer may raise anything on values that aren't the data's
             raise_if_nobodys_fault(error)
-        _fill(model, step.param, step.recorded.buffers_before)
+        fill(model, step.param, step.recorded.buffers_before)
 
     def _recording(self, step: Proof) -> Recording:
         """The recording of a float64 copy of the model, which is set to where the step began."""
@@ -88,7 +88,7 @@ class Again:
         double = self._recorded.model
         for name in COUNTERS:
             setattr(double, name, getattr(self.model, name))
-        _fill(double, param, buffers)
+        fill(double, param, buffers)
         return self._recorded
 
 
@@ -102,12 +102,12 @@ def in_float64(model: Sequential, param: Array, buffers: Mapping[str, Array]) ->
     double = copy.deepcopy(model)
     double.bind(np.zeros(param.size), np.zeros(param.size))
     new_buffers(double, np.dtype(np.float64))
-    _fill(double, param, buffers)
+    fill(double, param, buffers)
     return double
 
 
-def _fill(double: Sequential, param: Array, buffers: Mapping[str, Array]) -> None:
-    """Copy parameters and buffers in."""
+def fill(double: Sequential, param: Array, buffers: Mapping[str, Array]) -> None:
+    """Copy parameters and buffers into a model in float64."""
     double.param_arena[...] = param
     for name, buffer in vars(double.buffer).items():
         buffer[...] = buffers[name]

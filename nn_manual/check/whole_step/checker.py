@@ -268,7 +268,7 @@ class GradientChecker:
         if self._evaluation_compared or first.input is None or first.input.shape not in self._plans:
             return
         self._evaluation_compared = True
-        step = Proof(self.plan(), self.recorded, self.twin.param, [], {})
+        step = Proof(self.plan(), self.recorded, self.model.param_arena, [], {})
         with comparing():
             report = self.judge.with_evaluation(step, GradientReport(()))
             if report.failures and all(np.isfinite(failure.absolute) for failure in report.failures):
