@@ -58,6 +58,30 @@ def test_beside_a_kink_nothing_is_excused() -> None:
     assert [failure.name for failure in report_of(relu(0.5, elsewhere=0.5)).failures] == ["0.grad_input"]
 
 
+@pytest.mark.parametrize("at_kink", [0.0, 0.5])
+def test_what_a_kink_of_another_number_changes_is_not_excused(at_kink: float) -> None:
+    """The first of each row opens or closes the whole row; the others are at no kink."""
+
+    class Gated(Layer):
+        kinks: ClassVar[Literal["", "any"]] = "any"
+
+        def kink_distance(self, input: Array) -> Array:
+            return np.where(np.arange(input.shape[-1]) == 0, np.abs(input), np.inf)
+
+        def forward(self, input: Array) -> Any:
+            return input * (input[:, :1] > 0), input[:, :1]
+
+        def backward(self, saved: Array, grad_output: Array) -> Array:
+            opened = np.select([saved > 0, saved == 0], [1.0, at_kink])
+            return (grad_output * opened).astype(grad_output.dtype)
+
+        def reference(self, input: torch.Tensor) -> torch.Tensor:
+            return input * (input[:, :1] > 0)
+
+    report = report_of(Gated())
+    assert [failure.name for failure in report.failures] == (["0.grad_input"] if at_kink else [])
+
+
 def test_without_it_the_layer_has_torchs_slope() -> None:
     report = report_of(relu(0.5, kinks=""))
     assert [failure.name for failure in report.failures] == ["0.grad_input"]
