@@ -84,7 +84,6 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
             keeper.after_step()
     keeper.add_proven()
     record = training.end_epoch()
-    keeper.writer.note_unproven(training)
     keeper.epochs.append(record)
     keeper.epochs.flush()
     keeper.gradients.flush()

@@ -107,9 +107,6 @@ class NoWriter:
         """A bar that isn't shown."""
         return NoBar()
 
-    def note_unproven(self, training: object) -> None:
-        """See RunWriter."""
-
     def write_checkpoint(self, *args: object) -> None:
         """See RunWriter."""
 

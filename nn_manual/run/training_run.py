@@ -73,8 +73,10 @@ class TrainingRun:
         #: The lowest validation loss, where it was, and the weights there.
         self.best: dict[str, Any] = {}
         self.best_weights: dict[str, Array] = {}
-        #: What was compared and never proven, and the part of this for which a run fails: known when the run has ended.
+        #: What was compared and never proven up to the last checkpoint, and the part of this for which a run fails.
         self.unproven, self.vacuous = list[str](), list[str]()
+        #: What the check remembers of the steps before this process, if there were any.
+        self._check_before: dict[str, Any] | None = None
         self._seconds_before, self._start = 0.0, time.perf_counter()
 
     @property
@@ -120,12 +122,6 @@ class TrainingRun:
         self._note_together()
         return self.record
 
-    def note_unproven(self) -> None:
-        """Take note of what was compared and never proven, if the run has ended."""
-        checker = self.trainer.checker
-        if self.ended and checker is not None and self.tally.num_steps:
-            self.unproven, self.vacuous = list(checker.unproven()), list(checker.vacuous())
-
     def _note_together(self) -> None:
         if self.trainer.prover is not None and self.trainer.prover.groups.most:  # else a checkpoint's number stays
             self.tally.num_together = self.trainer.prover.groups.most
@@ -152,9 +148,13 @@ class TrainingRun:
         return files | ({LOSSES_FILE: {"losses": np.array(self.losses)}} if self.losses else {})
 
     def manifest(self) -> dict[str, Any]:
-        """What a checkpoint keeps beside the arrays: values that JSON can hold, and any floats."""
-        trainer = self.trainer
+        """What a checkpoint keeps beside the arrays: values that JSON can hold, and any floats. Of several processes,
+        only the first knows what was never proven: another one may have had no slice of any compared step.
+        """
+        trainer, checker = self.trainer, self.trainer.checker
         self._note_together()
+        if checker is not None and self.tally.num_steps:
+            self.unproven, self.vacuous = list(checker.unproven()), list(checker.vacuous())
         return {
             "step": trainer.num_steps,
             "epoch": self.epoch,
@@ -164,7 +164,7 @@ class TrainingRun:
             "schedule": trainer.lr_scheduler.state() if trainer.lr_scheduler else {},
             "early_stopping": self.early_stop.state(),
             "tally": self.tally.state(),
-            "check": trainer.checker.state() if trainer.checker else None,
+            "check": checker.state() if checker is not None else self._check_before,
             "unproven": self.unproven,
             "vacuous": self.vacuous,
             "best": self.best,
@@ -188,12 +188,16 @@ class TrainingRun:
             trainer.lr_scheduler.load_state(manifest["schedule"])
         self.early_stop.load_state(manifest["early_stopping"])
         self.tally.load_state(manifest["tally"])
-        if trainer.checker is not None and manifest["check"] is not None:
-            trainer.checker.load_state(manifest["check"])
+        self._check_before = check = manifest["check"]
+        if trainer.checker is not None and check is not None:
+            trainer.checker.load_state(check)
         self.epoch, self.record, self.best = manifest["epoch"], manifest["last"], manifest["best"]
         self.losses = _losses_of(manifest, tensors)
         self.unproven = manifest["unproven"]
         self.vacuous = manifest.get("vacuous", self.unproven)  # older runs don't say
+        if check is not None and not self.unproven:  # before the end of an older run, only the check says
+            self.vacuous = check["unproven"]
+            self.unproven = [*self.vacuous, *(check.get("zero_in_theory") or ())]
         self._seconds_before = manifest["seconds"]
         self.best_weights = dict(_of(tensors, BEST_FILE)) if self.best else {}
 

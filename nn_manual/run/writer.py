@@ -115,12 +115,6 @@ class RunWriter:
         config = training.config
         return RunBar(config.epochs, training.num_batches, training.tally, training.trainer.num_steps)
 
-    def note_unproven(self, training: TrainingRun) -> None:
-        """Let the run take note of what was never proven, once it has ended. Only this process can do so: another one
-        may have had no slice of any compared step.
-        """
-        training.note_unproven()
-
     def write_checkpoint(
         self, training: TrainingRun, origin: Mapping[str, Any], tensors: dict[str, dict[str, Array]]
     ) -> None:

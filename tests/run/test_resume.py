@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from benchmarks.reliability.kills import end_of
 from mismatches import wrong_from_step
-from runs import CONFIG, EVERYTHING, lines, names, write_config
+from runs import CONFIG, EVERYTHING, NUM_TENSORS, lines, names, write_config
 from stopped_runs import stopped
 
 from nn_manual import Tanh, load_run
@@ -326,6 +326,27 @@ def test_no_step_left_to_compare(config_path: Path, tmp_path: Path) -> None:
     stopped(config_path, tmp_path / "run", 8, *settings)
     resume(tmp_path / "run")
     assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("step", [4, 9])
+def test_what_was_never_proven_is_known_where_the_check_is_turned_off(
+    config_path: Path, tmp_path: Path, step: int
+) -> None:
+    """In the middle of the run, and after its end."""
+    whole = run(load_config(config_path, ["initializer=Zeros", STEPS, "checkpoint.keep=9"]), tmp_path / "run")
+    sentences = whole["gradient_check"]["vacuous"]
+    assert len(sentences) == 7
+    _, summary = resume(tmp_path / "run" / "checkpoints" / f"step-{step}", ["gradient_check.every=0", "epochs=4"])
+    check = summary and summary["gradient_check"]
+    assert check and (check["steps"], check["vacuous"], check["unproven"]) == (step, sentences, sentences)
+
+
+def test_the_check_remembers_what_it_saw_before_it_was_turned_off(config_path: Path, tmp_path: Path) -> None:
+    run(load_config(config_path, ["epochs=1"]), tmp_path / "run")
+    resume(tmp_path / "run", ["gradient_check.every=0", "epochs=2"])
+    before, after = (read_checkpoint(tmp_path / "run" / "checkpoints" / f"step-{step}")[0] for step in (3, 6))
+    assert len(before["check"]["not_zero"]) == NUM_TENSORS
+    assert after["check"] == before["check"]
 
 
 @pytest.mark.parametrize("every", [1, 8])
