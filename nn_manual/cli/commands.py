@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def train(options: argparse.Namespace) -> int:
     """Train a config, or go on with a run. Returns the exit status."""
-    from nn_manual.run.describe import describe
+    from nn_manual.run.describe import describe, describe_failure
 
     with going_on_without_a_reader():
         from nn_manual.step.slices.torchrun import processes
@@ -27,10 +27,12 @@ def train(options: argparse.Namespace) -> int:
             directory, summary = _train(options, group)
         if group.rank:
             return 0
-        if summary is None:
-            return 0
-        print(describe(summary, directory))
-    return GradientMismatch.exit_status if summary["gradient_check"]["vacuous"] else 0
+        if summary is not None:
+            print(describe(summary, directory))
+            has_failed = bool(summary["gradient_check"]["vacuous"])
+        elif has_failed := bool(failure := describe_failure(directory)):
+            print(failure)
+    return GradientMismatch.exit_status if has_failed else 0
 
 
 def _train(options: argparse.Namespace, group: ProcessGroup) -> tuple[Path, dict[str, Any] | None]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from nn_manual.messages import counted, one_line
 from nn_manual.run.training_run import BEST_FILE
-from nn_manual.run_directory.metrics import BITS, WEIGHTS_FILE
+from nn_manual.run_directory.metrics import BITS, WEIGHTS_FILE, read_summary
 from nn_manual.training.progress import of_tolerance
 
 
@@ -58,8 +58,17 @@ def _describe_check(check: dict[str, Any], num_steps: int) -> list[str]:
         lines[-1] += ","
         beyond = counted(check["rounding"], "tensor")
         lines.append(f"  but for {beyond}, where float64 shows that the formula is right")
-    lines += [f"not proven: {sentence}, in every step" for sentence in check["unproven"]]
-    return lines
+    return [*lines, *_describe_unproven(check["unproven"])]
+
+
+def _describe_unproven(sentences: list[str]) -> list[str]:
+    return [f"not proven: {sentence}, in every step" for sentence in sentences]
+
+
+def describe_failure(directory: Path) -> str:
+    """Why a run that had finished before has failed, as a few lines; empty if it hasn't. Raises DataError."""
+    check = (read_summary(directory) or {}).get("gradient_check", {})
+    return "\n".join(map(one_line, _describe_unproven(check.get("vacuous", []))))  # older runs don't say
 
 
 def _verdict(check: dict[str, Any], num_steps: int) -> str:

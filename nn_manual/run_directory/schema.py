@@ -238,12 +238,19 @@ class BestWeights(TypedDict):
     sha256: SHA256
 
 
+class GradientCheck(TypedDict, total=False):
+    """What a run says of its check when it has ended. `vacuous` are the sentences for which it fails."""
+
+    vacuous: list[Text]
+
+
 class Summary(TypedDict, total=False):
     """How a run ended. If it ended early, `stopped` says why, in the epoch `epoch` of `epochs`."""
 
     stopped: Text
     epoch: Count
     epochs: Count
+    gradient_check: GradientCheck
     model_sha256: SHA256
     sha256: Digests
     best: BestWeights | None

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -164,6 +165,21 @@ def test_check_and_train_agree_on_what_proves_nothing(
     if status == 2:
         assert checked.err == trained.err
     assert main(["train", "small.yaml", *settings, UNCHECKED]) == (2 if status == 2 else 0)
+
+
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_a_finished_run_fails_again_for_what_proves_nothing(
+    small: Path, capsys: pytest.CaptureFixture[str], *, has_checkpoint: bool
+) -> None:
+    assert main(["train", "small.yaml", "initializer=Zeros", "epochs=1", "--run-dir", "run"]) == 3
+    sentences = re.findall("^not proven: .*, in every step$", capsys.readouterr().out, re.MULTILINE)
+    assert len(sentences) == 7
+    if not has_checkpoint:
+        shutil.rmtree(small / "run" / "checkpoints")
+    assert main(["train", "--resume", "run"]) == 3
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first.startswith("run: this run has finished")
+    assert others == sentences
 
 
 @pytest.mark.usefixtures("small")
