@@ -120,7 +120,9 @@ class RunWriter:
     ) -> None:
         """Write a checkpoint, after the lines that it refers to are on the disk."""
         sizes = {lines.path.name: lines.sync() for lines in (self._epochs, self._gradients)}
-        manifest = {**training.manifest(), "sizes": sizes, "ledger": self._gradients.state(), **origin}
+        data_file = files.sha256_of_file(within(self.directory, metrics.DATA_FILE))
+        of_files = {"sizes": sizes, "ledger": self._gradients.state(), "data_file": data_file}
+        manifest = {**training.manifest(), **of_files, **origin}
         keep_last = training.config.checkpoint.keep
         write_checkpoint(self.directory, training.trainer.num_steps, tensors, manifest, keep=keep_last)
 

@@ -223,6 +223,7 @@ class Manifest(TypedDict):
     ]
     config: Text
     data: SHA256
+    data_file: NotRequired[SHA256]  # older runs don't say
     sources: dict[Text, SHA256]
     versions: dict[Text, Text]
     blas: Blas

@@ -154,7 +154,7 @@ def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun
 
 
 def _check_unchanged(directory: Path) -> None:
-    """Raise DataError where a run has ended, and its config or its data.json has changed since."""
+    """Raise DataError where the config or the data.json has changed since the run wrote them."""
     recorded = recorded_sha256(directory)
     for name in (CONFIG_FILE, DATA_FILE):
         if name in recorded and sha256_of_file(within(directory, name)) != recorded[name]:
@@ -176,9 +176,16 @@ def _note_changed_layers(directory: Path, config: RunConfig) -> None:
 
 
 def recorded_sha256(directory: Path) -> dict[str, str]:
-    """The SHA-256 that summary.json has of the files and the examples of a run that has ended; none for another run."""
-    summary = read_summary(directory) or {}
-    return {name: str(sha256) for name, sha256 in summary.get("sha256", {}).items()}
+    """The SHA-256 of the files and the examples of a run, as summary.json has them, or the newest checkpoint if the run
+    has not ended: there, kept_weights compares the config. Without either, and in older runs, there are fewer or none.
+    """
+    summary = read_summary(directory)
+    if summary is not None and "stopped" not in summary:
+        return {name: str(sha256) for name, sha256 in summary.get("sha256", {}).items()}
+    newest = next(iter(checkpoints_of(directory)), None)
+    manifest = {} if newest is None else read_manifest(newest)
+    recorded = {"examples": manifest.get("data"), DATA_FILE: manifest.get("data_file")}
+    return {name: str(sha256) for name, sha256 in recorded.items() if sha256 is not None}
 
 
 def read_config(directory: Path) -> RunConfig:

@@ -258,7 +258,7 @@ def test_a_checkpoint_with_the_losses_in_its_manifest(config_path: Path, tmp_pat
     stopped(config_path, tmp_path / "run", step)
     (checkpoint,) = checkpoints_of(tmp_path / "run")
     manifest, tensors = read_checkpoint(checkpoint)
-    del manifest["sha256"], manifest["files"]
+    del manifest["sha256"], manifest["files"], manifest["data_file"]
     losses = tensors.pop("losses.safetensors", {"losses": np.zeros((0, 2))})["losses"].tolist()
     assert len(losses) == step % 3
     write_checkpoint(tmp_path / "run", step, tensors, {**manifest, "losses": losses}, keep=3)

@@ -257,12 +257,15 @@ def test_a_data_json_that_does_not_fit_the_text(tmp_path: Path) -> None:
         evaluated(directory)
 
 
-def test_data_that_are_others_than_in_training(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_data_that_are_others_than_in_training(tmp_path: Path, *, has_ended: bool) -> None:
     """The rows in another order: some of those held out now are some that training has seen."""
     rows = [f"{number},{number % 3},{number % 2}\n" for number in range(60)]
     (tmp_path / "points.csv").write_text("".join(["a,b,y\n", *rows]))
     data = "data: {Arrays: {file: points.csv, target: y, task: classification, standardize: true}}"
     run(load_config(write_config(tmp_path, re.sub("data: .*", data, SPIRALS)), ["epochs=1"]), tmp_path / "run")
+    if not has_ended:
+        (tmp_path / "run" / "summary.json").unlink()
     assert evaluate(read_trained(tmp_path / "run"), tmp_path / "run").num_examples == 12
     (tmp_path / "points.csv").write_text("".join(["a,b,y\n", *reversed(rows)]))
     with pytest.raises(DataError, match=r"points\.csv: the data are not those that the run was trained on"):

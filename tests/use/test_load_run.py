@@ -274,10 +274,12 @@ class TestARunThatHasNotEnded:
             load_run(directory, "best")
 
 
-@pytest.mark.parametrize("file", ["config.yaml", "data.json"])
-def test_a_file_that_was_edited_is_refused(tmp_path: Path, file: str) -> None:
+@pytest.mark.parametrize(("file", "has_ended"), [("config.yaml", True), ("data.json", True), ("data.json", False)])
+def test_a_file_that_was_edited_is_refused(tmp_path: Path, file: str, *, has_ended: bool) -> None:
     """The weights would be those of another model, or get other numbers."""
     run(load_config(write_config(tmp_path), ["epochs=1"]), tmp_path / "run")
+    if not has_ended:
+        (tmp_path / "run" / "summary.json").unlink()
     load_run(tmp_path / "run")
     path = tmp_path / "run" / file
     path.write_text(path.read_text() + " ")
