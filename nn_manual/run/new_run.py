@@ -44,6 +44,7 @@ def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE, *, has_
     training = TrainingRun(config, split, model, group)
     config = training.config
     with writer.lock():
+        writer.check_new()  # again, under the lock: another process may have trained into it since
         writer.write_config(config, split)
         writer.remember(group)  # not before: where there is no run yet, processes that start again begin a new one
         return train(training, directory, writer, None, origin_of(config, split))

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from nn_manual.errors import DataError
 from nn_manual.opening import not_to_be_replaced
+from nn_manual.run_directory.lock import LOCK_FILE
 
 
 def check_exists(path: Path, kind: str = "run") -> None:
@@ -30,9 +31,9 @@ def check_exists(path: Path, kind: str = "run") -> None:
 
 
 def check_run_directory(path: Path) -> None:
-    """Raise DataError, naming `path`, if something is in it or if it is no directory. It needn't exist."""
+    """Raise DataError, naming `path`, if something is in it beside its lock, or if it is no directory. It needn't exist."""
     try:
-        contents = sorted(os.listdir(path))
+        contents = sorted({*os.listdir(path)} - {LOCK_FILE})
     except FileNotFoundError:
         return
     except OSError as error:

@@ -17,7 +17,9 @@ from nn_manual.data import Spirals
 from nn_manual.errors import ConfigError, DataError, GradientMismatch, NotFiniteError
 from nn_manual.layers import Tanh
 from nn_manual.model import Sequential
+from nn_manual.run import new_run
 from nn_manual.run.new_run import run
+from nn_manual.run.training_run import TrainingRun
 from nn_manual.run_directory.ledger_table import MISMATCH
 from nn_manual.run_directory.metrics import read_run
 
@@ -34,6 +36,23 @@ class TestRefused:
         with pytest.raises(DataError, match=r"run: the run directory exists and isn't empty, it holds notes\.txt$"):
             run(load_config(config_path), tmp_path / "run")
         assert names(tmp_path / "run") == ["notes.txt"]
+
+    def test_a_directory_in_which_another_process_has_trained_since(
+        self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """While this one made its model."""
+        made = new_run.TrainingRun
+
+        def slow(*given: Any) -> TrainingRun:
+            monkeypatch.setattr(new_run, "TrainingRun", made)
+            run(load_config(config_path, ["epochs=1"]), tmp_path / "run")
+            return made(*given)
+
+        monkeypatch.setattr(new_run, "TrainingRun", slow)
+        with pytest.raises(DataError, match=r"run: the run directory exists and isn't empty, it holds best\.safetensors$"):
+            run(load_config(config_path), tmp_path / "run")
+        assert load_config(tmp_path / "run" / "config.yaml").epochs == 1
+        assert json.loads((tmp_path / "run" / "summary.json").read_text())["epoch"] == 1
 
     def test_no_parameters(self, tmp_path: Path) -> None:
         text = re.sub(r"model:\n(  .*\n)+", "model: [Tanh]\n", CONFIG)

@@ -26,6 +26,7 @@ from nn_manual.run_directory.files import (
     write_atomically,
     write_json,
 )
+from nn_manual.run_directory.lock import LOCK_FILE
 from nn_manual.run_directory.weights import read_weights
 
 # The run directory
@@ -46,6 +47,8 @@ def test_a_directory_that_holds_something_is_refused(tmp_path: Path) -> None:
         create_run_directory(tmp_path)
     assert str(caught.value) == f"{tmp_path}: the run directory exists and isn't empty, it holds notes.txt"
     assert caught.value.exit_status == 5
+    (tmp_path / "notes.txt").rename(tmp_path / LOCK_FILE)
+    assert create_run_directory(tmp_path) == tmp_path
 
 
 @pytest.mark.parametrize("below", [".", "run"])
