@@ -85,6 +85,7 @@ def test_a_path_that_is_not_utf_8(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["train", str(folder / "small.yaml"), "--run-dir", str(tmp_path / "run")]) == 2
     message = f"nn-manual: {tmp_path}/\\udcff/dä.csv: a config can't hold this path: it is not UTF-8\n"
     assert capsys.readouterr().err == message
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_note_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
