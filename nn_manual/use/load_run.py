@@ -79,7 +79,7 @@ class TrainedRun:
         couldn't have had, and NotFiniteError where the model puts out a value that is not finite.
         """
         table = None if isinstance(array, Padded) else as_csv(array, self.transform)
-        input = self._as_input(array if table is None else numbers_in(table, self.transform, self.kind))
+        input = self._as_input(array if table is None else numbers_in(table, self.transform, self.kind, ","))
         prediction = outputs_of(self.model, input).astype(np.float64)
         if self.is_classification:
             from scipy.special import softmax
