@@ -30,16 +30,18 @@ def numbers_in(file: Path | io.StringIO, transform: Transform, kind: Kind, delim
 
 
 def as_csv(examples: Any, transform: Transform) -> io.StringIO | None:
-    """A pandas DataFrame, or rows for a model that takes columns of names, as the text of a CSV. None for numbers
-    alone, or if the columns of training had no headings.
+    """A pandas DataFrame, or rows that have names, or None for an empty cell, as the text of a CSV with commas. None
+    for numbers alone, or if the columns of training had no headings.
     """
     names = transform.names.input
     if names is None:
         return None
     if hasattr(examples, "columns") and hasattr(examples, "to_csv"):
         return io.StringIO(examples.to_csv(index=False))
-    array = np.asarray(examples)
-    if not transform.categories or array.dtype.kind not in "OU" or array.ndim != 2:
+    if (array := np.asarray(examples)).dtype.kind not in "OU" or array.ndim != 2:
+        return None
+    array = array if array is examples else np.asarray(examples, object)  # numpy makes a text of a NaN beside names
+    if not transform.categories and not any(cell is None for cell in array.flat):
         return None
     text = io.StringIO(newline="")
     writer = csv.writer(text)

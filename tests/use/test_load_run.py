@@ -329,9 +329,23 @@ class TestTables:
         run = load_run(named_run(tmp_path))
         assert margins(run.predict([[1.5, "$"], [None, "red"], [2, float("nan")]])) == [8.5, -7, 8]
         assert margins(run.predict([[1.5, "$"]])) == [8.5]
+        assert margins(run.predict([[float("nan"), "red"]])) == [-7]
         assert margins(run.predict([[1.5, 0, 1], [1.5, 1, 0]])) == [8.5, -1.5]  # numbers alone
         with pytest.raises(DataError, match=r"^the table:2: the header names 2 columns, this row has 3$"):
             run.predict([[1.5, "$", 3]])
+
+    @pytest.mark.parametrize("missing", [None, float("nan")])
+    def test_an_empty_cell_among_numbers(self, tmp_path: Path, missing: float | None) -> None:
+        """`filled` has the numbers that stand in its place."""
+        run = load_run(write_trained(tmp_path, transform=TRANSFORM._replace(filled=np.array([3.0, 10.0]))))
+        assert np.array_equal(run.predict([[0.5, missing], [missing, 2]]), run.predict([[0.5, 10], [3, 2]]))
+        assert np.array_equal(run.predict(np.array([[0.5, None]])), run.predict([[0.5, 10]]))
+
+    def test_a_data_frame_whose_columns_have_delimiters_in_their_names(self, tmp_path: Path) -> None:
+        pandas = pytest.importorskip("pandas")
+        names = Names(("x|y|z|q", "w"), ("y",), ("no", "yes"))
+        run = load_run(write_trained(tmp_path, transform=TRANSFORM._replace(names=names)))
+        assert np.array_equal(run.predict(pandas.DataFrame(EXAMPLES, columns=names.input)), run.predict(EXAMPLES))
 
     def test_a_data_frame_where_training_had_no_names(self, tmp_path: Path) -> None:
         pandas = pytest.importorskip("pandas")
