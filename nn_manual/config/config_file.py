@@ -68,10 +68,11 @@ def dump_config(config: RunConfig) -> str:
     return dump_yaml(entries)
 
 
-def dump_yaml(entries: dict[str, Any]) -> str:
-    """Plain values as YAML that `read_tree` reads as the same."""
+def dump_yaml(value: Any, *, on_one_line: bool = False) -> str:
+    """A plain value as YAML that `read_tree` reads as the same."""
+    flow = True if on_one_line else None  # None: what has only plain scalars is on one line
     return yaml.dump(
-        entries, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=sys.maxsize
+        value, Dumper=_Dumper, sort_keys=False, default_flow_style=flow, allow_unicode=True, width=sys.maxsize
     )
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import yaml
-
 from nn_manual.arrays import Shape, size_of
+from nn_manual.config.config_file import dump_yaml
 from nn_manual.messages import counted
 
 #: The features between the two Linears: enough for tables, and few enough to train in seconds.
@@ -29,8 +27,7 @@ class Line(NamedTuple):
 
 def in_yaml(value: Any) -> str:
     """A value as YAML has it, on one line."""
-    text = yaml.safe_dump(value, default_flow_style=True, width=math.inf, allow_unicode=True)
-    return text.strip().removesuffix("...").strip()
+    return dump_yaml(value, on_one_line=True).strip().removesuffix("...").strip()
 
 
 def commented(lines: Iterable[Line]) -> Iterator[str]:
