@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.data.arrays_dataset import Task
+from nn_manual.config import RunConfig
+from nn_manual.data.arrays_dataset import Arrays, Task
 from nn_manual.data.cells import looks_like_a_number
 from nn_manual.data.npz_files import names_in, read_npz
 from nn_manual.data.reading import check_name
@@ -30,8 +31,8 @@ TABLES, ARRAYS, TEXTS = (".csv", ".csv.gz"), (".npz",), (".txt",)
 MOST_CLASSES = 20
 #: A comment lists this many names.
 LISTED = 3
-#: With fewer rows, or fewer of each class, none is held out.
-FEW_ROWS, FEW_OF_A_CLASS = 10, 3
+#: With fewer rows, none is held out; else this part of them is.
+FEW_ROWS, HELD_OUT = 10, 0.2
 
 
 class NewConfig(NamedTuple):
@@ -118,14 +119,22 @@ def _of_table(file: Path, shown: str, targets: Sequence[str], task: Task | None,
     elif num_left_out:
         data["missing"] = "mean", f"{counted(num_left_out, 'row')} without a target are left out"
     classes = of_target[0].names if is_classification else None
-    can_hold_out = num_rows >= FEW_ROWS and (classes is None or max(classes.values()) >= FEW_OF_A_CLASS)
-    if classes is not None and can_hold_out:
+    if is_classification:
         data["stratify"] = True, "of each class the same share is held out"
-    held_out = "held out, to see how good the model is on other rows"
-    data["validation_fraction"] = (0.2, held_out) if can_hold_out else (0.0, "too few rows to hold some out")
+    data["validation_fraction"] = HELD_OUT, "held out, to see how good the model is on other rows"
+    can_hold_out = num_rows >= FEW_ROWS and _num_held_out(file, data) > 0
+    if not can_hold_out:
+        data.pop("stratify", None)
+        data["validation_fraction"] = 0.0, "too few rows to hold some out"
     width = sum(1 if column.is_number else len(column.names) for column in chosen)
     num_outputs = len(targets) if classes is None else len(classes)
     yield from of_examples(data, (width,), num_outputs, is_classification=is_classification, holds_out=can_hold_out)
+
+
+def _num_held_out(file: Path, data: Mapping[str, tuple[Any, str]]) -> int:
+    """How many rows are held out with these fields: a row stays that alone has some name, and those of a small class."""
+    arrays = Arrays(**{name: value for name, (value, _) in data.items()} | {"file": file})
+    return len(arrays.load(RunConfig.seed, np.dtype(np.float64)).validation.target)
 
 
 def _check_numbers(file: Path, columns: Sequence[Column], task: Task | None) -> None:
@@ -218,7 +227,7 @@ def _of_arrays(file: Path, shown: str, targets: Sequence[str], task: Task | None
         "target": (targets[0], f"{len(values)} classes" if is_classification else "numbers"),
         "task": ("classification" if is_classification else "regression", "the other one: --task"),
         "standardize": (True, "numbers of different sizes would train badly"),
-        "validation_fraction": (0.2 if can_hold_out else 0.0, "held out, to see how good the model is"),
+        "validation_fraction": (HELD_OUT if can_hold_out else 0.0, "held out, to see how good the model is"),
     }
     num_outputs = len(values) if is_classification else target.shape[1]
     yield from of_examples(

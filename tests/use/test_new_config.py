@@ -12,6 +12,7 @@ import pytest
 from nn_manual.config import RunConfig, load_config
 from nn_manual.config.json_schema import schema_text
 from nn_manual.data import Arrays, Text
+from nn_manual.data.held_out import held_out
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.run.loading import load
 from nn_manual.use import new_config as new_config_module
@@ -208,6 +209,18 @@ def test_few_rows(written: Callable[..., RunConfig]) -> None:
         Path("out/new.yaml").unlink()
 
 
+def test_rows_that_all_have_a_name_of_their_own(written: Callable[..., RunConfig]) -> None:
+    """Training needs one row of each name, so that none is left to hold out."""
+    is_held_out = held_out(10, 0.2, 0)
+    cities = [f"city {row}" if is_held_out[row] else ("Ulm", "Bonn")[row % 2] for row in range(10)]
+    rows = "".join(f"{row * 1.5},{cities[row]},{row * 2.7 % 7}\n" for row in range(10))
+    config = written("x,city,y\n" + rows, "y")
+    assert (arrays_of(config).validation_fraction, config.early_stopping) == (0, None)
+    Path("out/new.yaml").unlink()
+    others = rows.replace(cities[int(is_held_out.argmax())], "Ulm")
+    assert arrays_of(written("x,city,y\n" + others, "y")).validation_fraction == 0.2
+
+
 def test_the_same_number_in_two_forms(written: Callable[..., RunConfig]) -> None:
     rows = "".join(f"{row * 0.3},{('0', '0.0', '1', '1.0')[row % 4]}\n" for row in range(40))
     assert "2 classes: 0, 1" in new_text(written, "x,y\n" + rows, "y")
@@ -237,7 +250,7 @@ def test_through_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load(load_config(Path("link/new.yaml")))
 
 
-@pytest.mark.parametrize("name", ["a,b", "a: b", "- a", "'", '"', "#", "no", "1", "é", "{a}"])
+@pytest.mark.parametrize("name", ["a,b", "a: b", "- a", "'", '"', "#", "no", "1", "1e3", "é", "{a}"])
 def test_odd_names(written: Callable[..., RunConfig], name: str) -> None:
     quoted = '"' + name.replace('"', '""') + '"'
     rows = "".join(f"{'x' if row % 2 else quoted},{row * 0.1},{'p' if row % 3 else quoted}\n" for row in range(30))
