@@ -17,6 +17,8 @@ from nn_manual.run_directory.ledger import LedgerLines
 
 #: The least time between two checkpoints at the ends of epochs: a quick run must spend its time on training.
 SECONDS_BETWEEN = 10.0
+#: How long a line of the ledger may wait in memory while steps are made: this is what a killed run loses of it.
+SECONDS_BEHIND = 1.0
 
 
 class CheckpointKeeper:
@@ -36,11 +38,15 @@ class CheckpointKeeper:
         self.epochs, self.gradients = epochs, gradients
         self.settings = training.config.checkpoint
         self._last, self._last_step = time.monotonic(), -1
+        self._last_flush = time.monotonic()
 
     def add_proven(self) -> None:
         """Add the steps that have been proven to the ledger."""
         for step, check in self.training.checked.proven():
             self.gradients.append_step(step, check)
+        if time.monotonic() - self._last_flush >= SECONDS_BEHIND:
+            self.gradients.flush()
+            self._last_flush = time.monotonic()
 
     def after_step(self) -> None:
         """Write a checkpoint if one is due within an epoch."""

@@ -16,6 +16,8 @@ from nn_manual import check_gradients
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import batches
 from nn_manual.errors import NotFiniteError
+from nn_manual.run import keeper
+from nn_manual.run.keeper import CheckpointKeeper
 from nn_manual.run.loading import check, load
 from nn_manual.run.new_run import default_run_directory, run
 from nn_manual.run.resume import resume
@@ -161,6 +163,22 @@ def test_can_be_read_while_it_goes_on(config_path: Path, tmp_path: Path, monkeyp
 
 
 @pytest.mark.usefixtures("without_figure")
+def test_the_ledger_has_each_proven_step_after_a_while(
+    config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within an epoch, too: what waits in memory is lost where the process is killed."""
+    monkeypatch.setattr(keeper, "SECONDS_BEHIND", 0)
+    add_proven, found = CheckpointKeeper.add_proven, list[tuple[int, int]]()
+
+    def counting(self: CheckpointKeeper) -> None:
+        add_proven(self)
+        found.append((self.training.tally.num_steps, len(lines(tmp_path / "run" / "gradients.jsonl"))))
+
+    monkeypatch.setattr(CheckpointKeeper, "add_proven", counting)
+    run(load_config(config_path, ["epochs=1", "slices=2"]), tmp_path / "run")  # each step is proven at once
+    assert found[:3] == [(1, 1), (2, 2), (3, 3)]
+
+
 def test_checking_changes_nothing(config_path: Path, tmp_path: Path) -> None:
     settings = ["clip_grad_norm=0.5", "lr_scheduler.CosineAnnealingLR.T_max=3"]
     for every, num_checked in ((0, 0), (1, 9), (4, 2)):
