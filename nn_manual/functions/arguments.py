@@ -133,10 +133,11 @@ def _shared_buffers(module: torch.nn.Module, reference: torch.nn.Module) -> dict
 
 def _names_of_inputs(function: Any, count: int) -> list[str]:
     """The names of the first inputs in the signature of the function, or of an autograd.Function's forward, without
-    its context. Empty for a built-in function without a signature.
+    its context, which stands there unless setup_context gets it. Empty for a built-in function without a signature.
     """
     called = attribute_of(function, "__self__", function)
     is_class = isinstance(called, type) and issubclass(called, torch.autograd.Function)
+    has_context = is_class and called.setup_context is torch.autograd.Function.setup_context
     called = called.forward if is_class or isinstance(called, torch.nn.Module) else function
     try:
         parameters = inspect.signature(called).parameters.values()
@@ -144,7 +145,7 @@ def _names_of_inputs(function: Any, count: int) -> list[str]:
         raise_if_nobodys_fault(error)
         return []
     names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
-    return names[is_class:][:count]
+    return names[has_context:][:count]
 
 
 @dataclass(frozen=True)

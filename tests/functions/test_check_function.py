@@ -108,6 +108,28 @@ def test_each_input_is_compared_by_its_name() -> None:
     assert "transpose" in report.diagnosis
 
 
+def test_a_forward_without_a_context_has_all_the_names() -> None:
+    """torch's newer form of a Function gives the context to setup_context."""
+
+    class Multiply(torch.autograd.Function):
+        @staticmethod
+        def forward(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            return x * weight
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: ARG004 - torch passes it by its name
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, grad_output: torch.Tensor) -> Any:
+            x, weight = ctx.saved_tensors
+            return 2 * grad_output * weight, grad_output * x
+
+    inputs = [torch.randn(4, 5), torch.randn(4, 5)]
+    report = check_function(Multiply, torch.mul, inputs, only=["settings"])
+    assert str(report).startswith("gradient check failed: wrong first in Multiply: grad_x, random upstream")
+
+
 def test_every_output_and_other_arguments() -> None:
     def both(x: torch.Tensor, dim: int, index: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         return x.amax(dim), x.argmax(dim), x[index]
