@@ -29,7 +29,7 @@ _OTHERS_CODE = (
 
 #: The functions of this package that run the reference, and nothing else of the user's but its inputs.
 RUN_THE_REFERENCE = {
-    *("_run_reference", "_back_through_reference", "values_of_reference"),
+    *("_run_reference", "_back_through_reference", "values_of_reference", "differentiable"),
     *("values_of_its_reference", "peak_of_reference", "with_moved_buffers", "traced_reference"),
 }
 

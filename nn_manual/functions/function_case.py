@@ -13,8 +13,10 @@ from nn_manual import streams
 from nn_manual.arrays import size_of
 from nn_manual.check.input_kinds import draw, moved_into
 from nn_manual.functions.arguments import Arguments, as_tensor
-from nn_manual.functions.callables import Function, dtype_name, floats, is_array, label_of_function
-from nn_manual.functions.handwritten import Checked
+from nn_manual.functions.callables import Function, by_autograd, dtype_name, floats, is_array, label_of_function
+from nn_manual.functions.exceptions import raised_by_the_reference
+from nn_manual.functions.handwritten import Checked, Handwritten
+from nn_manual.functions.settings import kept_generators
 from nn_manual.layers.base import Domain
 from nn_manual.streams import Stream
 
@@ -146,6 +148,17 @@ class FunctionCase:
     def _lain_out(self, leaf: Any) -> Any:
         tensor = self.layout(as_tensor(leaf))
         return tensor if isinstance(leaf, torch.Tensor) else tensor.numpy()
+
+    def differentiable(self, outputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Those outputs of the function that get a gradient: autograd follows them; or it follows the reference's, if
+        the function is handwritten.
+        """
+        followed = outputs
+        if isinstance(self.function, Handwritten):
+            with raised_by_the_reference(), kept_generators():
+                followed = by_autograd(self.reference, self.arguments, self.leaves(), self.wants()).outputs
+        carrying = {name for name, output in followed.items() if output.requires_grad}
+        return {name: output.detach() for name, output in outputs.items() if name in carrying}
 
     def grad_outputs(self, outputs: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, dict[str, torch.Tensor]]]:
         """Each kind of upstream gradient, with the gradients of the outputs that are used, by name."""

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from nn_manual.check.conduct.unchanged import arrays_in
 from nn_manual.errors import raise_if_nobodys_fault
-from nn_manual.functions.callables import Function, applied, floats
+from nn_manual.functions.callables import Function, applied
 from nn_manual.functions.exceptions import place_in, place_of
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Checked, Handwritten, run_function
@@ -31,13 +31,10 @@ def writer_of(case: FunctionCase, habit: str) -> str:
         ran = run_function(_guarded(case.function, habit, guard), case.arguments, case.leaves(), case.wants())
         if habit == "inputs":
             return guard.place
-        by_hand = isinstance(case.function, Handwritten)
-        outputs = {name: output for name, output in ran.outputs.items() if floats(output)}
-        differentiable = {name: each.detach() for name, each in outputs.items() if by_hand or each.requires_grad}
-        _, grad_outputs = next(case.grad_outputs(differentiable))
+        _, grad_outputs = next(case.grad_outputs(case.differentiable(ran.outputs)))
         if habit == "saved":
             guard.watch(array for _, array in arrays_in(ran.saved))
-        elif habit == "grad_output" and not by_hand:
+        elif habit == "grad_output" and not isinstance(case.function, Handwritten):
             guard.watch(grad_outputs.values())
         with guard:
             ran.backward(grad_outputs)

@@ -108,6 +108,29 @@ def test_a_gradient_for_each_input_integers_too() -> None:
     assert report.passed, report
 
 
+def test_an_output_that_the_reference_does_not_differentiate_gets_no_gradient() -> None:
+    """In no row: a mask that is returned beside the values has none."""
+
+    def masked(x: Any) -> Any:
+        mask = (x > 0).astype(x.dtype)
+        return x * mask, mask, mask
+
+    def definition(x: torch.Tensor) -> Any:
+        mask = (x > 0).to(x)
+        return x * mask, mask
+
+    report = check_function((masked, lambda dout, cache: dout * cache), definition, inputs()[:1], skip=["cost"])
+    assert report.passed, report
+
+    def into_upstream(dout: Any, cache: Any) -> Any:
+        dout *= cache
+        return dout
+
+    report = check_function((masked, into_upstream), definition, inputs()[:1], only=["writes"])
+    assert [row.name for row in report.wrong] == ["writes grad_output"]
+    assert f" at {__file__}:" in report.wrong[0].note
+
+
 def cross_entropy(x: Any, y: Any) -> Any:
     """A loss that returns its gradient beside it, as courses write it."""
     shifted = x - x.max(1, keepdims=True)

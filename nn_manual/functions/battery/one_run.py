@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
-from nn_manual.functions.callables import Forward, floats, is_array
+from nn_manual.functions.callables import Forward, floats
 from nn_manual.functions.exceptions import raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
-from nn_manual.functions.handwritten import Handwritten, run_function
+from nn_manual.functions.handwritten import run_function
 
 
 def forward_of(case: FunctionCase) -> Forward:
@@ -21,12 +21,7 @@ def forward_of(case: FunctionCase) -> Forward:
 
 def back_of(case: FunctionCase, ran: Forward) -> list[Any]:
     """The gradients that a forward's backward returns, under the case's first upstream gradient."""
-    differentiable = {
-        name: output
-        for name, output in ran.outputs.items()
-        if is_array(output) and floats(output) and (output.requires_grad or isinstance(case.function, Handwritten))
-    }
-    _, grad_outputs = next(case.grad_outputs(differentiable))
+    _, grad_outputs = next(case.grad_outputs(case.differentiable(ran.outputs)))
     return _restored(case, ran, grad_outputs)
 
 
