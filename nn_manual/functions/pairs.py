@@ -25,6 +25,9 @@ from nn_manual.functions.outputs import BUFFER, check_structure
 from nn_manual.functions.own_forward import OwnForward
 from nn_manual.functions.watched_runs import WatchedRuns
 
+#: The tolerance of integers and truth values: an integer of 64 bits that is off by 1 is beyond it.
+EXACT = 2.0**-64
+
 
 @dataclass
 class Noticed:
@@ -190,7 +193,7 @@ class _Paired:
         if isinstance(self.case.reference, OwnForward) and name.startswith("grad_"):
             quantity = Quantity(name, label, self.case.tolerance or CENTRAL_DIFFERENCES, "differences give")
         else:
-            quantity = Quantity(name, label, tolerance)
+            quantity = Quantity(name, label, tolerance if reference.is_floating_point() else EXACT)
         yield Pair(quantity, array, tensor)
 
     def _judged(self, ours: Array, reference: torch.Tensor, rounded: torch.Tensor) -> tuple[Array, torch.Tensor]:
@@ -217,9 +220,19 @@ def _same_kind(name: str, ours: Any, reference: torch.Tensor) -> tuple[Array, to
     reference = reference.detach().to_dense().cpu()
     ours = ours.detach().to_dense().to("cpu", copy=True)
     if not ours.is_floating_point():
+        _check_long_integers(name, ours, reference)
         ours, reference = ours.double(), reference.double()
     elif dtype_name(ours) in LOW_PRECISION:
         ours, reference = ours.float(), reference.float()  # numpy has no bfloat16
     if ours.shape != reference.shape:
         raise CannotCompare(f"{name}: {describe_difference(ours.numpy(), reference.numpy())}")
     return ours.numpy(), reference
+
+
+def _check_long_integers(name: str, ours: torch.Tensor, reference: torch.Tensor) -> None:
+    """Raise CannotCompare for integers from 2**53 on that differ, and are the same floating number."""
+    if ours.shape != reference.shape:
+        return
+    for index in (ours != reference).logical_and(ours.double() == reference.double()).nonzero().tolist():
+        place = f"{name}[{', '.join(map(str, index))}]" if index else name
+        raise CannotCompare(f"{place} is {ours[tuple(index)].item()}, the reference's {reference[tuple(index)].item()}")

@@ -129,3 +129,26 @@ def test_views_of_every_kind_are_arrays() -> None:
         return torch.nn.functional.embedding(torch.tensor([0, 2, 2]), weight, sparse=sparse)
 
     assert check_function(lambda weight: lookup(weight, sparse=True), lookup, [frozen]).passed
+
+
+@pytest.mark.parametrize("options", [{}, {"tolerance": 1e-2}])
+def test_integers_are_compared_exactly(options: dict[str, Any]) -> None:
+    """Also large ones, of which 1 is less than the tolerance of floating numbers."""
+
+    def largest(x: torch.Tensor, start: int) -> Any:
+        value, index = x.max(-1)
+        return value, index + start
+
+    def off(x: torch.Tensor, start: int) -> Any:
+        value, index = largest(x, start)
+        return value, index + 1
+
+    x = torch.randn(4, 5)
+    for start in (0, 120_000, 2**53):
+        assert check_function(largest, largest, [x, start], only=["settings"], **options).passed
+    for start in (0, 120_000):
+        report = check_function(off, largest, [x, start], only=["settings"], **options)
+        assert [failure.name for failure in report.failures] == ["output 1"]
+    ones = torch.ones(1, 1)
+    report = check_function(off, largest, [ones, 2**53], only=["settings"], **options)
+    assert report.problem == f"off: output 1[0] is {2**53 + 1}, the reference's {2**53}"
