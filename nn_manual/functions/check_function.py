@@ -231,11 +231,12 @@ def _kinds(kinds: Sequence[str] | None) -> tuple[str, ...] | None:
 
 def _domains(domain: Domain | Mapping[str, Domain]) -> dict[str, Domain]:
     found = dict(domain) if isinstance(domain, Mapping) else {"": domain}
-    for each in found.values():
+    for name, each in found.items():
         match each:
             case "real" | "positive" | "nonzero":
                 continue
             case (int() | float() as low, int() | float() as high) if low < high:
+                found[name] = (low, high)  # also where a list was given
                 continue
         raise ValueError(f'a domain is "real", "positive", "nonzero" or (low, high) with low < high, not {each!r}')
     return found

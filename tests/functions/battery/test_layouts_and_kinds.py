@@ -382,7 +382,7 @@ def test_a_single_number_is_said_once() -> None:
     assert "\n1 row right, " in str(report)
 
 
-@pytest.mark.parametrize("domain", ["positive", {"x": "positive"}, (0, 5), {"x": (0.5, 3.0)}])
+@pytest.mark.parametrize("domain", ["positive", {"x": "positive"}, (0, 5), [0, 5], {"x": (0.5, 3.0)}])
 def test_a_domain(domain: Any) -> None:
     """What the rows change stays inside. Outside, this logarithm has another gradient than its definition."""
     seen: list[Any] = []
@@ -397,7 +397,7 @@ def test_a_domain(domain: Any) -> None:
     x = np.random.default_rng(0).uniform(1, 2, (4, 3))
     report = check_function((logarithm, lambda grad, cache: grad / np.abs(cache)), definition, [x], domain=domain)
     assert report.passed, report
-    low, high = (0, np.inf) if "positive" in str(domain) else (0, 5) if isinstance(domain, tuple) else (0.5, 3.0)
+    low, high = (0, np.inf) if "positive" in str(domain) else (0, 5) if isinstance(domain, tuple | list) else (0.5, 3.0)
     assert all(low < each.min() and each.max() < high for each in seen)
     assert {row.variant for row in report.rows if row.family == "kinds"} == set(FUNCTION_KINDS)
 
