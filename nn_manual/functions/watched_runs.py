@@ -24,7 +24,7 @@ from nn_manual.functions.randomness import varying_output, words
 #: What a habit writes into, and how the names of arrays begin that belong there: "saved[0]" is part of what forward
 #: saved.
 HABITS = {
-    "inputs": "inputs",
+    "inputs": "its input ",
     "saved": "saved",
     "grad_output": "the gradient of its ",
     "returned": "",
@@ -58,6 +58,9 @@ class WatchedRuns:
                 self._check_inputs(leaves)
             self.keep({f"its {name}": output.detach() for name, output in outputs.items() if is_array(output)})
             self.keep({f"saved{place}": array for place, array in arrays_in(self.forward.saved)})
+            # What an object saved can't be seen, but these may be part of it.
+            given = zip(self.names, self.forward.given, strict=True)
+            self.keep({f"{HABITS['inputs']}{name}": array for name, array in given})
         return outputs
 
     def _check_inputs(self, leaves: list[Any]) -> None:
@@ -91,8 +94,13 @@ class WatchedRuns:
             grads = self.forward.backward(grad_outputs)
             if self.kept.changed():  # what was returned may lie in what it wrote into
                 grads = [grad.detach().clone() if isinstance(grad, torch.Tensor) else grad for grad in grads]
+            seen: dict[str, str] = {}
             for what in self.kept.restore():
                 habit = next(habit for habit, words in HABITS.items() if what.startswith(words))
-                self.habits.setdefault(habit, f"backward wrote into {what}")
+                seen.setdefault(habit, f"backward wrote into {what}")
+            if "saved" in seen:  # an input that was saved is the same memory
+                seen.pop("inputs", None)
+            for habit, sentence in seen.items():
+                self.habits.setdefault(habit, sentence)
         self.first, self.forward = self.first or self.forward.outputs, None
         return grads

@@ -29,7 +29,7 @@ def writer_of(case: FunctionCase, habit: str) -> str:
     guard = _Guard()
     try:
         ran = run_function(_guarded(case.function, habit, guard), case.arguments, case.leaves(), case.wants())
-        if habit == "inputs":
+        if guard.place:
             return guard.place
         _, grad_outputs = next(case.grad_outputs(case.differentiable(ran.outputs)))
         if habit == "saved":

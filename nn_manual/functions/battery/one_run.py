@@ -27,7 +27,7 @@ def back_of(case: FunctionCase, ran: Forward) -> list[Any]:
 
 def _restored(case: FunctionCase, ran: Forward, grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
     """The gradients; what a habit of the function has overwritten for them is as before."""
-    kept = Unchanged(case.label, dict(arrays_in(ran.saved) if case.habits else ()))
+    kept = Unchanged(case.label, dict(arrays_in((ran.saved, ran.given)) if case.habits else ()))
     found = ran.backward(grad_outputs)
     if kept.changed():
         found = [grad.detach().clone() if isinstance(grad, torch.Tensor) else grad for grad in found]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.autograd.function import once_differentiable
 
-from nn_manual import check_function
+from nn_manual import HandwrittenClass, check_function
 
 X = np.random.default_rng(0).standard_normal((4, 3))
 
@@ -102,3 +103,57 @@ def test_a_forward_that_writes_into_its_input() -> None:
     assert [row.name for row in report.wrong] == ["writes inputs"]
     assert report.wrong[0].note.startswith(f"forward wrote into x at {__file__}:")
     assert np.array_equal(x, X)
+
+
+class OfObject:
+    """It keeps its input, and its backward writes there."""
+
+    def forward(self, x: Any) -> Any:
+        self.x = x
+        return np.maximum(x, 0)
+
+    def backward(self, upstream: Any) -> Any:
+        self.x[self.x < 0] = 0
+        return upstream * (self.x > 0)
+
+
+def of_object(x: Any) -> Any:
+    made = OfObject()
+    return made.forward(x), made
+
+
+class OnContext(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        output, context.made = of_object(x.detach().numpy())
+        return torch.from_numpy(output)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, upstream: Any) -> Any:
+        return torch.from_numpy(context.made.backward(upstream.numpy()))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [HandwrittenClass(OfObject, {}), (of_object, lambda upstream, saved: saved.backward(upstream)), OnContext],
+)
+def test_a_backward_that_writes_into_the_input_that_an_object_keeps(function: Any) -> None:
+    given = torch.from_numpy(X) if function is OnContext else X
+    skipped = ["changed", "autocast"]  # which say something else of a context
+    report = check_function(function, torch.relu, [given], skip=skipped)
+    assert report.agrees, report
+    assert [row.name for row in report.wrong] == ["writes inputs"]
+    assert report.wrong[0].note.startswith("backward wrote into its input ")
+    if function is not OnContext:  # numpy tells the line by what it refuses, and torch hides arrays from it
+        assert f" at {__file__}:" in report.wrong[0].note
+
+
+def test_a_saved_input_that_is_overwritten_is_one_habit() -> None:
+    def writes(upstream: Any, saved: Any) -> Any:
+        saved[saved < 0] = 0
+        return upstream * (saved > 0)
+
+    report = check_function((lambda x: (np.maximum(x, 0), x), writes), torch.relu, [X])
+    assert report.agrees, report
+    assert [row.name for row in report.wrong] == ["writes saved"]
