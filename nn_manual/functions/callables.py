@@ -46,7 +46,7 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
     tensors = [as_tensor(leaf).detach() if is_array(leaf) else leaf for leaf in leaves]
     tensors = [leaf.requires_grad_(want) if want else leaf for leaf, want in zip(tensors, wanted, strict=True)]
     given = [_Copied.apply(leaf) if is_array(leaf) else leaf for leaf in tensors]  # type: ignore[no-untyped-call] # torch has none
-    with going_on():
+    with going_on(function):
         returned, buffers = arguments.call_and_buffers(applied(function), given)
         found = named_outputs(returned)
     outputs = found.tensors
@@ -61,7 +61,7 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
         floating = [leaf for leaf, want in zip(tensors, wanted, strict=True) if want]
         carrying = [outputs[name] for name in grad_outputs]
         grads = list(grad_outputs.values())
-        with going_on():
+        with going_on(function):
             return gradients_of(carrying, floating, grads)
 
     return Forward(found, _saved_in_graph(outputs.values()), backward, given)

@@ -25,7 +25,7 @@ from nn_manual.functions.handwritten_class import Given, HandwrittenClass, in_on
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.order_of_backward import compare_values
 from nn_manual.functions.own_dtype import in_own_dtype
-from nn_manual.functions.settings import compiled_for_every_run, kept_generators, set_around
+from nn_manual.functions.settings import compiled_for_every_run, kept_generators, noticing_anew, set_around
 from nn_manual.layers.base import Domain
 from nn_manual.messages import LONGEST_VALUE, one_line
 
@@ -128,7 +128,7 @@ def put_through(
     """
     chosen.check_lists()
     met: set[str] = set()
-    with kept_generators(), compiled_for_every_run():
+    with kept_generators(), compiled_for_every_run(), noticing_anew():
         with naming_what_runs("the comparison of the values", trial, told):
             floating = trial.case.floating  # raises what is wrong with the inputs
             for name in trial.domains.keys() - {"", *floating}:

@@ -35,11 +35,11 @@ RUN_THE_REFERENCE = {
 
 
 @contextmanager
-def going_on() -> Iterator[None]:
-    """A context for a user's code, which turns sys.exit() and the like into a RuntimeError: sys.exit() would end the
-    check as if all were right. Global settings that the code changes are set back.
+def going_on(function: object) -> Iterator[None]:
+    """A context for a user's function, which turns sys.exit() and the like into a RuntimeError: sys.exit() would end the
+    check as if all were right. Global settings that it changes are set back.
     """
-    with kept():
+    with kept(by=function):
         try:
             yield
         except Exception:

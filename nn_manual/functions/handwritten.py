@@ -56,13 +56,13 @@ class Handwritten:
     def run(self, arguments: Arguments, leaves: Sequence[Any]) -> Forward:
         """Run forward on copies of these leaves. The backward computes every gradient."""
         given = [_copied(leaf) for leaf in leaves]
-        with going_on():
+        with going_on(self.forward):
             returned, saved = self._halves(arguments.call(self.forward, given))
         outputs = named_outputs(returned)
         as_inputs = as_tensor if any(isinstance(leaf, torch.Tensor) for leaf in leaves) else _array
 
         def way_back(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
-            with going_on():
+            with going_on(self.forward):
                 several = [as_inputs(grad_outputs[name]) for name in outputs.tensors if name in grad_outputs]
                 return self._in_order(self.backward(saved, *several), arguments)
 

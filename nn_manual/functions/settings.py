@@ -47,7 +47,8 @@ GENERATORS: dict[str, tuple[Callable[[int], object], Callable[[], Any]]] = {
     "Python's": (random.seed, random.getstate),
 }
 
-_noticed: list[str] = []
+#: Every change, with the user's function that made it.
+_noticed: list[tuple[object, str]] = []
 
 
 def set_around() -> str:
@@ -61,8 +62,8 @@ def set_around() -> str:
 
 
 @contextmanager
-def kept(names: Collection[str] = tuple(SETTINGS)) -> Iterator[None]:
-    """A context after which the settings are as they were before."""
+def kept(names: Collection[str] = tuple(SETTINGS), by: object = None) -> Iterator[None]:
+    """A context after which the settings are as they were before. A change is noticed as made `by` a function."""
     before = {name: SETTINGS[name][0]() for name in names}
     try:
         yield
@@ -71,7 +72,7 @@ def kept(names: Collection[str] = tuple(SETTINGS)) -> Iterator[None]:
             read, write = SETTINGS[name]
             now = read()
             if now is not value and now != value:
-                _noticed.append(f"{name}, which was {_shown(value)} and became {_shown(now)}")
+                _noticed.append((by, f"{name}, which was {_shown(value)} and became {_shown(now)}"))
                 write(value)
 
 
@@ -88,11 +89,18 @@ def compiled_for_every_run() -> Iterator[None]:
         yield
 
 
-def noticed_in(run: Callable[[], object]) -> list[str]:
-    """The settings that `run` changes, and the generators that it seeds. After another seed, a run that only draws from
-    a generator leaves it in another state; a run that seeds it leaves it in the same state.
-    """
+@contextmanager
+def noticing_anew() -> Iterator[None]:
+    """A context that begins with no change of a setting noticed."""
     _noticed.clear()
+    yield
+
+
+def noticed_of(function: object, run: Callable[[], object]) -> list[str]:
+    """The settings that a function has changed since `noticing_anew`, once or in `run`, which runs it; and the generators
+    that it seeds in each run. After another seed, a run that only draws from a generator leaves it in another state; a
+    run that seeds it leaves it in the same state.
+    """
     states = []
     with kept_generators():
         for seed in (1, 2):
@@ -100,7 +108,8 @@ def noticed_in(run: Callable[[], object]) -> list[str]:
                 seeding(seed)
             run()
             states.append({name: state() for name, (_, state) in GENERATORS.items()})
-    return _noticed + [f"the seed of {name} generator" for name in GENERATORS if states[0][name] == states[1][name]]
+    seeded = [f"the seed of {name} generator" for name in GENERATORS if states[0][name] == states[1][name]]
+    return [words for by, words in _noticed if by is function] + seeded
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Any
 
 import pytest
 import torch
@@ -33,6 +34,29 @@ def test_what_stays_changed_is_named_and_changed_back(mess: Callable[[], object]
     assert {name: read() for name, (read, _) in SETTINGS.items()} == before
     assert [row.name for row in report.wrong] == ["settings"]
     assert words in report.wrong[0].note
+
+
+def test_what_is_changed_at_the_first_call_alone_is_named() -> None:
+    """In whichever part of the check that call is; and not if the reference makes it."""
+    ready: list[bool] = []
+
+    def product(x: Any) -> Any:
+        if not ready:
+            torch.set_float32_matmul_precision("medium")
+            ready.append(True)
+        return 2 * x
+
+    def inputs(generator: torch.Generator, N: int) -> list[torch.Tensor]:
+        return [torch.randn(N, generator=generator).double()]
+
+    pair = (lambda x: (product(x), None), lambda grad_output, _: 2 * grad_output)
+    for function, definition in ((product, lambda x: 2 * x), (product, None), (pair, None)):
+        ready.clear()
+        report = check_function(function, definition, inputs, sizes={"N": 40}, only=["settings"])
+        assert [row.name for row in report.wrong] == ["settings"]
+        assert "torch.get_float32_matmul_precision(), which was high" in report.wrong[0].note
+    ready.clear()
+    assert check_function(lambda x: 2 * x, product, inputs, sizes={"N": 40}, only=["settings"]).passed
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def _own_leaves(case: FunctionCase, function: Checked) -> list[Any]:
 
 def _call(case: FunctionCase, function: Checked, leaves: list[Any], positional: Any, keywords: Any) -> Any:
     """What forward returns, without what it saves."""
-    with going_on():
+    with going_on(function):
         returned, _ = case.arguments.call_filled(applied(function), leaves, positional, keywords)
     return returned
 

@@ -20,7 +20,7 @@ from nn_manual.functions.function_case import FunctionCase, with_leaves
 from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.outputs import BUFFER
-from nn_manual.functions.settings import noticed_in
+from nn_manual.functions.settings import noticed_of
 
 
 def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
@@ -142,12 +142,15 @@ def _twice_back(case: FunctionCase) -> str | None:
 
 
 def settings(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Global settings stay as they are: torch's default dtype, its number of threads, its seed, and others."""
+    """Global settings stay as they are: torch's default dtype, its number of threads, its seed, and others. A change
+    that the function makes only in its first run has been noticed then.
+    """
     yield "", lambda: _leaves_settings(trial.case)
 
 
 def _leaves_settings(case: FunctionCase) -> None:
+    function = case.function.forward if isinstance(case.function, Handwritten) else case.function
     with naming(case.label, "a run"):
-        noticed = noticed_in(lambda: back_of(case, forward_of(case)))
+        noticed = noticed_of(function, lambda: back_of(case, forward_of(case)))
     if noticed:
         raise Wrong(f"it changes {noticed[0]}; the check sets that back after each run, but nobody else does")
