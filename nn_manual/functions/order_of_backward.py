@@ -34,8 +34,8 @@ class ComparedValues(NamedTuple):
 
 
 def compare_values(trial: Trial) -> ComparedValues:
-    """Compare the values in that order in which the function is right; or else, in which it runs. The one that the
-    names of backward's arguments suggest comes first.
+    """Compare the values in that order in which the function is right; or else, in which it runs and returns what fits.
+    The one that the names of backward's arguments suggest comes first.
     """
     function = trial.function
     if not isinstance(function, Handwritten) or function.other_backward is None:
@@ -45,7 +45,8 @@ def compare_values(trial: Trial) -> ComparedValues:
     if first.agrees:
         return first
     second = _in_order(trial, function, saved_last=not by_names)
-    return second if second.agrees or (first.raised and not second.raised) else first
+    only_the_second_fits = first.raised and isinstance(second.found, FunctionReport)
+    return second if second.agrees or only_the_second_fits else first
 
 
 def _in_order(trial: Trial, function: Handwritten, *, saved_last: bool) -> ComparedValues:

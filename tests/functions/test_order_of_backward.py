@@ -65,6 +65,15 @@ def test_of_a_wrong_backward_the_order_in_which_it_runs_is_judged() -> None:
     assert "wrong first in forward and transposed: grad_w" in text
 
 
+def test_an_error_in_the_order_of_the_names_is_told_where_the_other_order_returns_what_does_not_fit() -> None:
+    def of_number(dout: Any, cache: Any) -> Any:
+        return dout * cache[0]
+
+    report = check_function((lambda x: (2 * x, 2.0), of_number), lambda x: 2 * x, inputs()[:1], only=["retain_graph"])
+    assert report.problem is not None
+    assert report.problem.startswith("<lambda> and of_number: backward raised TypeError: 'float' object is not")
+
+
 @pytest.mark.parametrize("called", ["cache", "upstream"])
 def test_where_it_raises_in_both_orders_the_last_name_decides(called: str) -> None:
     def of_cache(first: Any, cache: Any) -> Any:
