@@ -198,8 +198,10 @@ def attribute_of(thing: Any, name: str, default: Any) -> Any:
 
 
 def as_tensor(array: Any) -> torch.Tensor:
-    """The array or number as a tensor; memory that torch can use is shared."""
+    """The array or number as a tensor; memory that torch can use is shared, and so the layout is the same."""
     if isinstance(array, torch.Tensor):
         return array
-    array = np.asarray(array, order="C")
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
+    array = np.asarray(array)
+    # torch has no strides below 0, and counts them in items, which those of a structured array's field may not fit.
+    is_taken = array.flags.writeable and all(s >= 0 and s % max(1, array.itemsize) == 0 for s in array.strides)
+    return torch.from_numpy(array if is_taken else array.copy())
