@@ -203,5 +203,7 @@ def as_tensor(array: Any) -> torch.Tensor:
         return array
     array = np.asarray(array)
     # torch has no strides below 0, and counts them in items, which those of a structured array's field may not fit.
-    is_taken = array.flags.writeable and all(s >= 0 and s % max(1, array.itemsize) == 0 for s in array.strides)
+    is_taken = array.flags.writeable and all(
+        stride >= 0 and stride % max(1, array.itemsize) == 0 for stride in array.strides
+    )
     return torch.from_numpy(array if is_taken else array.copy())

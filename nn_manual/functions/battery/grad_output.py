@@ -47,6 +47,18 @@ def strided(tensor: torch.Tensor) -> torch.Tensor:
     return wide[..., 0]
 
 
+def rows_apart(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, with a gap behind each row: a part of wider rows has it, as `chunk` gives it, and what the
+    backward of `torch.cat` gives.
+    """
+    if tensor.ndim < 2:
+        return tensor
+    *rows, length = tensor.shape
+    wide = tensor.new_full((*rows, length + 3), -7 if tensor.dtype != torch.bool else 0)
+    wide[..., :length] = tensor
+    return wide[..., :length]
+
+
 def with_offset(tensor: torch.Tensor) -> torch.Tensor:
     """The same values, behind three others in the same storage."""
     memory = tensor.new_full((tensor.numel() + 3,), -7 if tensor.dtype != torch.bool else 0)
@@ -65,6 +77,7 @@ LAYOUTS = {
     "permuted": permuted,
     "expanded": expanded,
     "strided": strided,
+    "rows apart": rows_apart,
     "with an offset": with_offset,
     "channels_last": channels_last,
 }
@@ -78,6 +91,7 @@ FACTORS = {"large": 2.0**16, "small": 2.0**-20}
 #: For which numbers of axes a layout is, if it isn't for all.
 AXES: dict[Callable[[torch.Tensor], torch.Tensor], Callable[[int], bool]] = {
     permuted: lambda axes: axes > 2,
+    rows_apart: lambda axes: axes > 1,
     channels_last: lambda axes: axes in (4, 5),
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.lib.stride_tricks import as_strided
 
 from nn_manual import HandwrittenClass, check_function
@@ -34,9 +35,33 @@ RIGHT = (lambda x: (x**2, x), lambda dout, x: 2 * dout * x)
 @pytest.mark.parametrize("function", [PAIR, HandwrittenClass(Square, {})])
 def test_arrays_have_each_layout_too(function: Any) -> None:
     report = check_function(function, lambda x: x**2, [X], only=["inputs"])
-    assert [row.name for row in report.wrong] == ["inputs transposed", "inputs strided"]
+    assert [row.name for row in report.wrong] == ["inputs transposed", "inputs strided", "inputs rows apart"]
     right = check_function(RIGHT, lambda x: x**2, [X], only=["inputs"])
     assert right.passed, right
+
+
+@pytest.mark.parametrize("family", ["grad_output", "inputs"])
+def test_rows_that_lie_apart(family: str) -> None:
+    """The kernel takes rows for neighbours: only an array whose last axis isn't in order is copied."""
+
+    def misread(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.stride(-1) != 1 or tensor.stride(0) < tensor.shape[1]:
+            tensor = tensor.contiguous()
+        return tensor.as_strided(tensor.shape, (tensor.shape[1], 1), tensor.storage_offset())
+
+    class Squares(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:
+            context.save_for_backward(misread(x) if family == "inputs" else x)
+            return x**2
+
+        @staticmethod
+        def backward(context: Any, grad_output: Any) -> Any:
+            (x,) = context.saved_tensors
+            return 2 * x * (misread(grad_output) if family == "grad_output" else grad_output)
+
+    report = check_function(Squares, lambda x: x**2, [torch.from_numpy(X)], skip=["twice"])
+    assert [row.name for row in report.wrong] == [f"{family} rows apart"]
 
 
 def test_an_array_in_fortrans_order_stays_in_it() -> None:
