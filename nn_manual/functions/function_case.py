@@ -46,7 +46,8 @@ class FunctionCase:
 
     change: is applied to the floating inputs, and to the drawn gradients of the outputs. layout: gives the inputs of
     the function, not those of the reference, another layout in memory. upstream: is applied to the gradients of the
-    outputs, for both. wanted: the names of the inputs whose gradients are asked for; None means all floating ones.
+    outputs, for both. alone: the names of the inputs, or of the outputs, to which layout and upstream are applied; None
+    means all. wanted: the names of the inputs whose gradients are asked for; None means all floating ones.
     absent: the outputs that get no gradient. tolerance: replaces the dtype's. settled: tensors that are known to be
     wrong, and are not compared again. drawn: whether the inputs are drawn, not the user's own; then what has no
     elements, or isn't finite in the reference, is not compared. own_terms: whether the rounding that is excused on
@@ -63,6 +64,7 @@ class FunctionCase:
     change: Change = unchanged
     layout: Change = unchanged
     upstream: Change = unchanged
+    alone: frozenset[str] | None = None
     upstreams: tuple[str, ...] = UPSTREAMS
     wanted: frozenset[str] | None = None
     absent: frozenset[str] = frozenset()
@@ -143,7 +145,12 @@ class FunctionCase:
         """What the function runs on: the same values, in this case's layout."""
         if self.layout is unchanged:
             return self.leaves()
-        return [self._lain_out(leaf) if is_array(leaf) else leaf for leaf in self.leaves()]
+        named = zip(self.arguments.names, self.leaves(), strict=True)
+        return [self._lain_out(leaf) if is_array(leaf) and self._is_meant(name) else leaf for name, leaf in named]
+
+    def _is_meant(self, name: str) -> bool:
+        """Whether layout and upstream are applied to what has this name."""
+        return self.alone is None or name in self.alone
 
     def _lain_out(self, leaf: Any) -> Any:
         tensor = self.layout(as_tensor(leaf))
@@ -168,11 +175,12 @@ class FunctionCase:
                 name: as_tensor(draw(kind, tuple(output.shape), self.dtype.name, generator))
                 for name, output in outputs.items()
             }
+            changed = {name: self.change(grad).to(outputs[name]) for name, grad in drawn.items()}
             yield (
                 kind,
                 {
-                    name: self.upstream(self.change(grad).to(outputs[name]))
-                    for name, grad in drawn.items()
+                    name: self.upstream(grad) if self._is_meant(name) else grad
+                    for name, grad in changed.items()
                     if name not in self.absent
                 },
             )

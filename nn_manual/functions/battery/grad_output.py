@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -102,14 +102,41 @@ def layouts_of(tensors: Iterable[Any]) -> dict[str, Callable[[torch.Tensor], tor
     return {name: layout for name, layout in LAYOUTS.items() if layout not in AXES or any(map(AXES[layout], found))}
 
 
+def in_layout(trial: Trial, named: Mapping[str, Any], run: Callable[[FunctionCase], object]) -> None:
+    """Run with the layout that `run` gives to all of these tensors or arrays, on all sizes; then on the usual one with
+    some alone in it: this shows a kernel that takes one's strides for another's.
+    """
+    on_all_sizes(trial, run)
+    matrices = [name for name, array in named.items() if is_array(array) and array.ndim > 1]
+    for alone in _parts(matrices):
+        try:
+            run(replace(trial.case, alone=frozenset(alone), upstreams=trial.case.upstreams[:1]))
+        except (Wrong, CannotCompare) as problem:
+            raise Wrong(f"where {' and '.join(alone)} alone {_has(alone)} this layout: {problem}") from problem
+
+
+def _has(names: Sequence[str]) -> str:
+    return "has" if len(names) == 1 else "have"
+
+
+def _parts(names: Sequence[str]) -> Iterator[list[str]]:
+    """Parts of several names, as few as there can be so that of each two one part has the first alone, and another the
+    second: those whose number has a binary digit, and those that lack it.
+    """
+    for digit in range((len(names) - 1).bit_length() if names else 0):
+        for value in (1, 0):
+            yield [name for i, name in enumerate(names) if i >> digit & 1 == value]
+
+
 def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Gradients of the outputs as autograd passes them: seldom contiguous, large or small, sometimes zero or absent,
     everywhere or in part.
     """
     case = trial.case
     outputs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants()).outputs
+    differentiable = {name: output for name, output in outputs.items() if output.requires_grad}
     for name, layout in layouts_of(outputs.values()).items():
-        yield name, lambda layout=layout: on_all_sizes(trial, lambda case: _lain_out(case, layout))  # type: ignore[misc] # a default
+        yield name, lambda layout=layout: in_layout(trial, differentiable, lambda case: _lain_out(case, layout))  # type: ignore[misc] # a default
     for name, factor in FACTORS.items():
         yield name, lambda factor=factor: _multiplied(trial, factor)  # type: ignore[misc] # a default
     yield "in part", lambda: _in_part(trial.case, max((output.ndim for output in outputs.values()), default=0))

@@ -14,9 +14,9 @@ from nn_manual import streams
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.input_kinds import KINDS, draw, spread
 from nn_manual.functions.arguments import as_tensor
-from nn_manual.functions.battery.grad_output import expanded, layouts_of
+from nn_manual.functions.battery.grad_output import expanded, in_layout, layouts_of
 from nn_manual.functions.battery.shared_input import of_one_shape, one_in_both_places
-from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
+from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
 from nn_manual.functions.callables import dtype_name, floats, is_array
 from nn_manual.functions.function_case import FunctionCase, eps_of, with_leaves
 from nn_manual.functions.handwritten import Handwritten
@@ -45,12 +45,14 @@ SEVERAL_IN_ONE_PLACE = "more than one element of the written-to tensor"
 
 def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Inputs that are not contiguous, as a transpose, an expand or a slice leaves them."""
-    for name, layout in layouts_of(trial.case.arguments.leaves).items():
+    arguments = trial.case.arguments
+    named = dict(zip(arguments.names, arguments.leaves, strict=True))
+    for name, layout in layouts_of(arguments.leaves).items():
         if layout is expanded:
-            yield name, lambda: on_all_sizes(trial, _expanded_inputs)
+            yield name, lambda: in_layout(trial, named, _expanded_inputs)
         else:
-            yield name, lambda layout=layout: on_all_sizes(trial, lambda case: agree(replace(case, layout=layout)))  # type: ignore[misc] # a default
-    if any(map(_has_indices, trial.case.arguments.leaves)):
+            yield name, lambda layout=layout: in_layout(trial, named, lambda case: agree(replace(case, layout=layout)))  # type: ignore[misc] # a default
+    if any(map(_has_indices, arguments.leaves)):
         yield "repeated", lambda: _repeated(trial)
     if not trial.is_pair and of_one_shape(trial.case):
         yield "same", lambda: one_in_both_places(trial.case)

@@ -84,7 +84,7 @@ def test_each_dtype_has_other_values_and_layouts() -> None:
         report = check_function(WrongInBfloat16, product, two, sizes=sizes, dtypes=dtypes, **options)
         return {row.name for row in report.wrong}
 
-    layouts = {f"dtype bfloat16 grad_output {layout}" for layout in ("transposed", "expanded", "strided")}
+    layouts = {f"dtype bfloat16 grad_output {layout}" for layout in ("transposed", "expanded", "strided", "rows apart")}
     kinds = {f"dtype bfloat16 kinds {kind}" for kind in ("scattered", "spread", "large")}
     assert wrong() == layouts | kinds
     assert wrong(skip=["kinds", "grad_output expanded"]) == layouts - {"dtype bfloat16 grad_output expanded"}

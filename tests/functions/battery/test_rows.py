@@ -242,7 +242,7 @@ def test_rows_leave_out_what_the_values_have_shown() -> None:
 
     report = check(Twice)
     assert {failure.name.partition(",")[0] for failure in report.failures} == {"grad_x"}
-    layouts = ("transposed", "expanded", "strided")
+    layouts = ("transposed", "expanded", "strided", "rows apart")
     assert {row.name for row in report.wrong} == {f"grad_output {name}" for name in layouts}
     assert all("grad_y" in row.note for row in report.wrong)
     assert "without grad_x, wrong above" in str(report)

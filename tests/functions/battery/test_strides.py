@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,68 @@ def test_rows_that_lie_apart(family: str) -> None:
 
     report = check_function(Squares, lambda x: x**2, [torch.from_numpy(X)], skip=["twice"])
     assert [row.name for row in report.wrong] == [f"{family} rows apart"]
+
+
+def with_strides_of(other: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """Reads the tensor by the other's strides, where these stay inside its memory."""
+    last = sum((length - 1) * stride for length, stride in zip(tensor.shape, other.stride(), strict=True))
+    enough = tensor.untyped_storage().nbytes() // tensor.element_size() - tensor.storage_offset()
+    return tensor.as_strided(tensor.shape, other.stride(), tensor.storage_offset()) if last < enough else tensor * 0
+
+
+class Triple(torch.autograd.Function):
+    """x * y * z"""
+
+    @staticmethod
+    def forward(context: Any, x: Any, y: Any, z: Any) -> Any:
+        context.save_for_backward(x, y, z)
+        return x * y * z
+
+    @staticmethod
+    def backward(context: Any, grad_output: Any) -> Any:
+        x, y, z = context.saved_tensors
+        return grad_output * y * z, grad_output * x * z, grad_output * x * y
+
+
+def triple(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    return x * y * z
+
+
+@pytest.mark.parametrize(("whose", "of"), [*itertools.permutations(range(3), 2)])
+def test_the_strides_of_one_input_are_taken_for_anothers(whose: int, of: int) -> None:
+    """The kernel copies all if the first of the two isn't contiguous."""
+
+    class Misreads(Triple):
+        @staticmethod
+        def forward(context: Any, *several: Any) -> Any:
+            tensors = list(several)
+            if not tensors[whose].is_contiguous():
+                tensors = [tensor.contiguous() for tensor in tensors]
+            tensors[of] = with_strides_of(tensors[whose], tensors[of])
+            return Triple.forward(context, *tensors)
+
+    given = [torch.from_numpy(X + i) for i in range(3)]
+    report = check_function(Misreads, triple, given, only=["inputs"], skip=["inputs same"])
+    assert {row.name for row in report.wrong} >= {"inputs transposed", "inputs rows apart"}
+    assert "this layout: output[" in report.wrong[0].note
+    assert check_function(Triple, triple, given, only=["inputs"]).passed
+
+
+def test_the_strides_of_one_gradient_are_taken_for_anothers() -> None:
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(_: Any, x: Any) -> Any:
+            return 2 * x, 3 * x
+
+        @staticmethod
+        def backward(_: Any, grad: Any, other: Any) -> Any:
+            return 2 * grad + 3 * with_strides_of(grad, other)
+
+    report = check_function(Both, lambda x: (2 * x, 3 * x), [torch.from_numpy(X)], only=["grad_output"])
+    assert {row.name for row in report.wrong} == {
+        f"grad_output {layout}" for layout in ("transposed", "expanded", "strided", "rows apart")
+    }
+    assert report.wrong[0].note.startswith("where output 1 alone has this layout: grad_x, random upstream[")
 
 
 def test_an_array_in_fortrans_order_stays_in_it() -> None:
