@@ -40,7 +40,7 @@ SUBJECTS = {subject.owner: subject for subject in subjects()}
 
 #: How many mutants of each class are tried here, spread over all of them; `scripts/benchmark.py check mutants`
 #: takes all.
-NUM_SAMPLED = 8
+NUM_SAMPLED = 4
 
 
 @functools.cache
@@ -60,7 +60,7 @@ def test_a_sample_is_caught_and_named(owner: type) -> None:
     result = score(SUBJECTS[owner], sample)
     assert result.passed, f"missed {result.missed}, misnamed {result.misnamed}, caught {result.wrongly_proven}"
     assert result.num_caught + len(result.survivors) + len(result.raised) == len(sample)
-    assert result.num_caught >= 3
+    assert result.num_caught >= 2
 
 
 def test_a_new_layer_is_a_subject_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,8 +241,10 @@ def test_a_fault_is_where_the_largest_magnitude_is(place: str, expected: list[li
     assert fault.made is False
 
 
-@pytest.mark.parametrize(("dtype", "error"), [("float32", 2e-5), ("float64", 2e-12)])
-@pytest.mark.parametrize(("owner", "tensor"), [(Tanh, "grad_input"), (MSELoss, "grad_target")])
+@pytest.mark.parametrize(
+    ("owner", "tensor", "dtype", "error"),
+    [(Tanh, "grad_input", "float32", 2e-5), (MSELoss, "grad_target", "float64", 2e-12)],
+)
 def test_twice_the_tolerance_is_always_caught_and_a_tenth_never(
     owner: Any, tensor: str, dtype: str, error: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
