@@ -7,6 +7,7 @@ import numpy as np
 from nn_manual.arrays import Array, Padded, unpadded
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.whole_step.checker import GradientChecker
+from nn_manual.check.whole_step.denominator import wrong_denominator
 from nn_manual.errors import GradientMismatch
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -15,8 +16,9 @@ from nn_manual.model import Sequential
 def check_gradients(model: Sequential, loss: Loss, input: Array | Padded, target: Array) -> GradientReport:
     """Run forward and backward once and compare everything with torch: each layer's output, the loss, and the
     gradients of the prediction, of the target (regression losses), of every parameter, at every layer boundary and of
-    the input. Each layer's conduct is checked, too, and whether the comparisons prove anything. Nothing is trained:
-    the buffers stay as they were; the gradients stay in the model. The report's str() is the table.
+    the input. The conduct of layers and loss is checked, too, the loss's `denominator`, and whether the comparisons
+    prove anything. Nothing is trained: the buffers stay as they were, as do input and target; the gradients stay in the
+    model. The report's str() is the table.
 
     input (batch, ...) in the model's dtype, or Padded, target as the loss takes it. Raises ValueError or TypeError
     where they don't fit or are no arrays, for an empty batch, and for a mean over targets of which none counts.
@@ -50,10 +52,12 @@ def checked_in_part(
             checker.run(input.copy(), target.copy())  # who writes into them must not spoil the caller's
         if not loss.has_value(loss.denominator(target)):
             raise ValueError(f"{type(loss).__name__} counts no target of the batch: there is no loss to check")
-        return checker.report(with_conduct=with_conduct, with_vacuous=with_vacuous)
+        report = checker.report(with_conduct=with_conduct, with_vacuous=with_vacuous)
+        problem = wrong_denominator(checker.recorded.loss) if report.agrees and with_conduct else ""
+        return GradientReport((), problem=problem) if problem else report
     except GradientMismatch as mismatch:
-        report: GradientReport = mismatch.report
-        return report
+        wrong: GradientReport = mismatch.report
+        return wrong
     finally:
         for name, buffer in checker.recorded.buffers_before.items():
             checker.recorded.buffers[name][...] = buffer

@@ -39,7 +39,8 @@ class Misbehaves(Loss):
         if self.deed == "gradient in what it saved":
             saved *= factor
             return saved
-        return np.multiply(factor, saved, out=self.buffer if self.deed == "gradient in a buffer" else None)
+        grad: Array = np.multiply(factor, saved, out=self.buffer if self.deed == "gradient in a buffer" else None)
+        return grad
 
     def reference(self, prediction: Any, target: Any) -> Any:
         return ((prediction - target) ** 2).mean()

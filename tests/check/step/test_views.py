@@ -17,7 +17,7 @@ from nn_manual.errors import NotFiniteError
 from nn_manual.layers import Dropout, LayerWithBuffers
 
 #: Steps are proven together, and one by one, by the formulas and by plans.
-WAYS: list[dict[str, Any]] = [
+WAYS: list[Any] = [
     {},
     {"memory": 0},
     {"slicing": Slicing(num_slices=2)},
@@ -67,8 +67,9 @@ class Offset(Row):
         return input + self.param.row, None
 
     def backward(self, saved: None, grad_output: Array) -> Array:  # noqa: ARG002 - the contract's
-        self.grad.row[...] = grad_output
-        return self.grad.row
+        grad_row: Array = self.grad.row
+        grad_row[...] = grad_output
+        return grad_row
 
     def reference(self, input: Any, row: Any) -> Any:
         return input + row
