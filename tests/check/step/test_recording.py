@@ -27,7 +27,7 @@ def test_the_very_arrays_are_noted() -> None:
     assert [calls.label for calls in recording.layers] == labels
     assert all(calls.num_forwards == calls.num_backwards == 1 for calls in recording.layers)
     assert recording.loss.prediction is prediction is recording.layers[-1].output
-    np.testing.assert_array_equal(recording.layers[0].grad_input, grad_input)  # a copy: it is the caller's to write into
+    np.testing.assert_array_equal(recording.layers[0].grad_input, grad_input)  # a copy: the caller may write into it
     assert recording.layers[-1].grad_output is recording.loss.grad_prediction
     for calls, layer_saved in zip(recording.layers, saved, strict=True):
         assert calls.saved is calls.saved_again is layer_saved

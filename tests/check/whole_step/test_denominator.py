@@ -63,6 +63,26 @@ class Pairs(Loss):
         return ((difference[:, None] - difference) ** 2).mean()
 
 
+@dataclass(eq=False)
+class Root(Loss):
+    """The root of the mean of (prediction - target)**2: the gradients of its halves are multiples of their own."""
+
+    reduction: str = "mean"
+
+    def forward(self, prediction: Array, target: Array) -> tuple[Any, Any]:
+        difference = prediction - target
+        root = np.sqrt((difference**2).mean())
+        return root, (difference, root)
+
+    def backward(self, saved: Any) -> Array:
+        difference, root = saved
+        grad: Array = difference / (root * difference.dtype.type(difference.size))
+        return grad
+
+    def reference(self, prediction: Any, target: Any) -> Any:
+        return ((prediction - target) ** 2).mean().sqrt()
+
+
 class WholeBatch(Counts):
     """Takes batches of 6 alone."""
 
@@ -91,10 +111,19 @@ def test_a_denominator_that_counts_too_many_is_found(dtype: str) -> None:
     assert problem_and_place(report_on(Masked(), TARGET.astype(dtype), dtype))[0] == words
 
 
-@pytest.mark.parametrize("loss", [Counts(), Pairs(), WholeBatch()])
+@pytest.mark.parametrize("loss", [Counts(), Pairs(), Root(), WholeBatch()])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_right_denominator_and_a_loss_that_has_none_pass(loss: Loss, dtype: str) -> None:
     assert report_on(loss, TARGET.astype(dtype), dtype).passed
+
+
+@pytest.mark.parametrize("ratio", [1, 1.0005, 1.002, 1.005, 1.01, 1.1, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_function_of_a_mean_passes_however_near_its_halves_are(ratio: float, dtype: str) -> None:
+    input = np.random.default_rng(0).standard_normal((6, 3)).astype(dtype)
+    model = Sequential(Linear(3, 2), seed=0, dtype=dtype)
+    target = model(input) - np.array([[ratio], [-ratio], [ratio], [1], [-1], [1]], dtype)
+    assert check_gradients(model, Root(), input, target).agrees
 
 
 def test_a_half_in_which_nothing_counts_is_no_false_alarm() -> None:
