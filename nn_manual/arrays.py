@@ -68,6 +68,13 @@ def flat(views: Mapping[str, Array]) -> Array:
     return np.concatenate([view.ravel() for view in views.values()]) if views else np.empty(0)
 
 
+def as_python(value: Any) -> Any:
+    """Python's number in the place of a NumPy one, also within a tuple: its dtype would be that of what is computed."""
+    if type(value) is tuple:  # and not a NamedTuple
+        return tuple(map(as_python, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def blocks(size: int) -> Iterator[slice]:
     """Consecutive slices that cover `range(size)`. If several elementwise passes run over one slice before the next,
     they find it in the processor's cache.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Array, Shape, as_python
 from nn_manual.defaults import default
 from nn_manual.model import Sequential
 from nn_manual.optim.groups import PATTERN, Group, Groups, runs, without_parameters
@@ -59,6 +59,10 @@ class Optimizer(ABC):
         super().__init_subclass__(**keywords)
         if "coefficients" in vars(cls) and "settles_at" not in vars(cls):
             cls.settles_at = math.inf
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Settings become Python's numbers: `coefficients` computes with them in float64."""
+        super().__setattr__(name, as_python(value))
 
     def __post_init__(self) -> None:
         self.check_settings()
@@ -201,17 +205,16 @@ class Optimizer(ABC):
         except ValueError as error:
             raise ValueError(f"groups.{index}.{error}") from None
         for name, value in own.items():
-            for vector in self._with({name: value}).vector_names():
-                if vector not in self.vector_names():
-                    raise ValueError(
-                        f"groups.{index}.{name} must not be {value} if {type(self).__name__} itself has {name} "
-                        f"{getattr(self, name)}, and so no {vector}"
-                    )
+            for vector in sorted({*self._with({name: value}).vector_names()} - {*self.vector_names()}):
+                raise ValueError(
+                    f"groups.{index}.{name} must not be {value} if {type(self).__name__} itself has {name} "
+                    f"{getattr(self, name)}, and so no {vector}"
+                )
         return member
 
     def _with(self, settings: Mapping[str, Any]) -> Optimizer:
         member = copy.copy(self)
-        vars(member).update(settings)
+        vars(member).update({name: as_python(value) for name, value in settings.items()})
         return member
 
 

@@ -228,6 +228,9 @@ def _moved_by_reference(member: Optimizer, run: _Run) -> tuple[torch.Tensor, Map
 def _options(member: Optimizer) -> dict[str, Any]:
     """torch's keyword arguments. Each step brings its own lr."""
     options = settings_of(member)
+    for name, value in options.items():
+        if isinstance(getattr(type(member), name, None), bool):
+            options[name] = bool(value)  # torch's fused kernels refuse 1
     if "betas" in options:
         options["betas"] = tuple(map(float, options["betas"]))  # torch refuses integers here
     return options
