@@ -11,6 +11,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.optim.base import Optimizer
+from nn_manual.optim.scheduler_base import check_count
 
 
 @dataclass(eq=False)
@@ -74,12 +75,15 @@ class Muon(Optimizer):
         for name in ("lr", "weight_decay", "momentum"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+        if not math.isfinite(self.momentum):  # the first step multiplies it by 0
+            raise ValueError(f"momentum must be finite, not {self.momentum}")
         if not self.eps > 0:
             raise ValueError(f"eps must be above 0, not {self.eps}: a gradient of 0 is divided by it")
         if len(self.ns_coefficients) != 3:
             raise ValueError(f"ns_coefficients must be 3 numbers, not {list(self.ns_coefficients)}")
-        if not 0 <= self.ns_steps < 100:
-            raise ValueError(f"ns_steps must be at least 0 and below 100, not {self.ns_steps}")
+        check_count("ns_steps", self.ns_steps, least=0)
+        if not self.ns_steps < 100:
+            raise ValueError(f"ns_steps must be below 100, not {self.ns_steps}")
         if self.adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"adjust_lr_fn must be original, match_rms_adamw or null, not {self.adjust_lr_fn}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -49,10 +50,13 @@ class SGD(Optimizer):
         ]
 
     def check_settings(self) -> None:
-        """Raise ValueError for a negative number, and for nesterov without momentum or with dampening."""
+        """Raise ValueError for a number out of range, and for nesterov without momentum or with dampening."""
         for name in ("lr", "momentum", "weight_decay"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+        for name in ("momentum", "dampening"):
+            if not math.isfinite(getattr(self, name)):  # the first step multiplies it by 0
+                raise ValueError(f"{name} must be finite, not {getattr(self, name)}")
         if self.nesterov and (self.momentum == 0 or self.dampening != 0):
             raise ValueError("nesterov needs a momentum above 0 and a dampening of 0")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,10 @@ def test_a_wrong_step_is_found(wrong: str, memory: int, monkeypatch: pytest.Monk
         ({"momentum": -0.1}, r"momentum must be at least 0, not -0\.1"),
         ({"eps": 0.0}, r"eps must be above 0, not 0\.0: a gradient of 0 is divided by it"),
         ({"ns_coefficients": (1.0, 2.0)}, r"ns_coefficients must be 3 numbers, not \[1\.0, 2\.0\]"),
-        ({"ns_steps": 100}, "ns_steps must be at least 0 and below 100, not 100"),
+        ({"momentum": math.inf}, "momentum must be finite, not inf"),
+        ({"ns_steps": 100}, "ns_steps must be below 100, not 100"),
+        ({"ns_steps": -1}, "ns_steps must be at least 0, not -1"),
+        ({"ns_steps": 2.0}, r"ns_steps must be an integer, not 2\.0"),
         ({"adjust_lr_fn": "x"}, "adjust_lr_fn must be original, match_rms_adamw or null, not x"),
     ],
 )

@@ -80,6 +80,14 @@ def test_values_out_of_range_are_named(name: str, value: float) -> None:
         SGD(Sequential(), **{name: value})  # type: ignore[arg-type]  # a float by each of the names
 
 
+@pytest.mark.parametrize("name", ["momentum", "dampening"])
+def test_what_the_first_step_multiplies_by_0_is_finite(name: str) -> None:
+    """torch takes inf: it doesn't multiply in the first step."""
+    settings: dict[str, Any] = {"momentum": 0.9, name: float("inf")}
+    with pytest.raises(ValueError, match=f"^{name} must be finite, not inf$"):
+        SGD(Sequential(Linear(2, 3)), **settings)
+
+
 @pytest.mark.parametrize("options", [{}, {"momentum": 0.9, "dampening": 0.1}, {"dampening": 0.1}])
 def test_nesterov_without_plain_momentum_is_refused(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"^nesterov needs a momentum above 0 and a dampening of 0$"):
