@@ -72,8 +72,9 @@ def test_what_a_kink_of_another_number_changes_is_not_excused(at_kink: float) ->
             return input * (input[:, :1] > 0), input[:, :1]
 
         def backward(self, saved: Array, grad_output: Array) -> Array:
-            opened = np.select([saved > 0, saved == 0], [1.0, at_kink])
-            return (grad_output * opened).astype(grad_output.dtype)
+            opened = np.select([saved > 0, saved == 0], [1.0, at_kink]).astype(saved.dtype)
+            grad_input: Array = grad_output * opened
+            return grad_input
 
         def reference(self, input: torch.Tensor) -> torch.Tensor:
             return input * (input[:, :1] > 0)
