@@ -13,9 +13,12 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
 from nn_manual.check.judge.rounding import (
+    FURTHER,
     MOST_PERTURBATIONS,
+    NEARER,
     NUM_PERTURBATIONS,
     Rounding,
+    move_as_in_float32,
     move_but_ties,
     move_by_eps,
 )
@@ -70,17 +73,45 @@ class Claim(ABC):
         found: frozenset[str] = frozenset()
         if not failed:
             return found
-        rounding, names = self._rounding, [pair.quantity.name for pair in failed]
+        rounding = self._rounding
+        unseen: list[int] = []  # the numbers of the moves of which nobody knows yet what they make jump
         for number in range(1, num_perturbations + 1):
+            unseen.append(number)
             for rounded, elsewhere in self._reruns(number):
-                rounding.measure({name: rounded[name] for name in names if name in rounded}, elsewhere)
-                found = frozenset(each.quantity.name for each in failed if _explains(rounding, each))
+                rounding.measure(_of(failed, rounded), elsewhere)
+                found = self._explained(failed)
+                if len(found) == len(failed):
+                    found = self._without_jumps(failed, found, unseen)
                 if len(found) == len(failed):
                     return found
             others = without(failed, found)
             if number >= NUM_PERTURBATIONS and all(rounding.is_far(each.quantity.name, each.ours) for each in others):
                 break
-        return found
+        return self._without_jumps(failed, found, unseen)
+
+    def _explained(self, failed: Sequence[Pair]) -> frozenset[str]:
+        """The names of those of `failed` that rounding explains, as far as it was measured."""
+        names = ((pair.quantity.name, pair.ours) for pair in failed)
+        return frozenset(name for name, ours in names if self._rounding.explains(name, ours))
+
+    def _without_jumps(self, failed: Sequence[Pair], found: frozenset[str], unseen: list[int]) -> frozenset[str]:
+        """Those of `found`, which are explained, that stay so where a number that jumps excuses no other. To see what
+        jumps takes four reruns for each of the `unseen` moves: so only where a number needs what others have shown.
+        """
+        rounding, pairs = self._rounding, [pair for pair in failed if pair.quantity.name in found]
+        if self.dtype != SINGLE or all(rounding.explains(pair.quantity.name, pair.ours, each=True) for pair in pairs):
+            return found
+        while unseen:
+            number = unseen.pop()
+            for back in (False, True):
+                further, nearer = (self._moved_as_single(number, back, times) for times in (FURTHER, NEARER))
+                rounding.find_jumps(_of(failed, further), _of(failed, nearer))
+        return self._explained(failed)
+
+    def _moved_as_single(self, number: int, back: bool, times: float) -> Values:
+        """torch's values in float64, where everything is moved by a multiple of a move in float32."""
+        move = partial(move_as_in_float32, move=randomly(number, back=back), times=times)
+        return self.moved(DOUBLE, move, move)
 
     def _reruns(self, number: int) -> Iterator[tuple[Values, Values | None]]:
         """The values to measure for the `number`-th time: those that torch computes when everything is moved, in
@@ -105,5 +136,6 @@ def randomly(number: int, *, back: bool = False) -> Move:
     return partial(move_by_eps, generator=torch.Generator().manual_seed(number), back=back)
 
 
-def _explains(rounding: Rounding, pair: Pair) -> bool:
-    return rounding.explains(pair.quantity.name, pair.ours)
+def _of(pairs: Sequence[Pair], values: Values) -> Values:
+    """Those of the values that have the names of these pairs."""
+    return {pair.quantity.name: values[pair.quantity.name] for pair in pairs if pair.quantity.name in values}

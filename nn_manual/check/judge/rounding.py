@@ -7,7 +7,7 @@ value.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,10 @@ MOST_PERTURBATIONS = 32
 #: The key of the effects that were measured on another step.
 ELSEWHERE = "elsewhere"
 
+#: To tell jumps from rounding, everything is moved in float64 by these multiples of what it is moved in float32. Four
+#: times as far, since in float32 a kink may also be crossed by the rounding that comes to the moves.
+FURTHER, NEARER = 4.0, 0.25
+
 #: 2**64 divided by the golden ratio, an odd number: in a product with it the high bits depend on all bits of a value.
 MIXING = -0x61C8864680B583EB
 
@@ -33,11 +37,18 @@ MIXING = -0x61C8864680B583EB
 class Rounding:
     """How far rounding takes torch's own values away from the true ones, by name. It is proportional to eps, so what it
     does to values of one dtype says what it does to those of another.
+
+    A few moves don't show the rounding of every number. So the largest effect in a tensor counts for all its numbers,
+    but not where it is a jump: the slope at a kink, or at a tie, changes by as much as it can. That says nothing of the
+    others: a number that jumps is allowed what it did itself.
     """
 
     def __init__(self, truth: Mapping[str, Array]) -> None:
         self.truth, self.jump = truth, JUMP
-        self._measured = {slot: dict.fromkeys(truth, 0.0) for slot in (*DTYPES, ELSEWHERE)}
+        #: The largest effect on each number, in units of eps.
+        self._measured = {slot: dict.fromkeys(truth, np.zeros(())) for slot in (*DTYPES, ELSEWHERE)}
+        #: How far each number jumped when everything was moved by an eps of float32.
+        self._jumps = dict.fromkeys(truth, np.zeros(()))
         self._in_float64: set[str] = set()
 
     def measure(self, rounded: Mapping[str, Array], elsewhere: Mapping[str, Array] | None = None) -> None:
@@ -50,20 +61,39 @@ class Rounding:
             values, dtype = truth[name], rounded[name].dtype
             if dtype.kind != "f":  # integers aren't rounded
                 continue
-            effect = distance(rounded[name], values) / eps_of(dtype)
-            if effect < math.inf and not 0 < np.abs(values).max() < np.finfo(dtype).tiny:
+            effects = distances(rounded[name], values) / eps_of(dtype)
+            if effects.max() < math.inf and not 0 < np.abs(values).max() < np.finfo(dtype).tiny:
                 measured = self._measured[dtype.name if elsewhere is None else ELSEWHERE]
-                measured[name] = max(measured[name], effect)
+                measured[name] = np.maximum(measured[name], effects)
             if dtype == np.float64:
                 self._in_float64.add(name)
 
+    def find_jumps(self, moved: Mapping[str, Array], nearer: Mapping[str, Array]) -> None:
+        """Take into account how far numbers jump: `moved` are torch's values in float64, where nothing rounds beside
+        the moves, with everything moved by FURTHER, and `nearer` those by NEARER.
+
+        A jump is what is out of proportion. A tie breaks in both, and its effect is the same: then in proportion to
+        `nearer`, `moved` lacks it `ratio - 1` times. Where only `moved` reaches a kink, it is there once too often.
+        """
+        ratio = FURTHER / NEARER
+        for name in moved.keys() & self.truth.keys():
+            far, near = (distances(values[name], self.truth[name]) for values in (moved, nearer))
+            with np.errstate(over="ignore", invalid="ignore"):  # as in `distances`
+                beyond = far - ratio * near
+            self._jumps[name] = np.fmax(self._jumps[name], np.maximum(beyond, -beyond / (ratio - 1)))
+
     def effect(self, name: str, dtype: np.dtype[Any]) -> float:
-        """The largest distance that was measured, in units of eps, as far as it holds for values of `dtype`.
+        """The largest distance that was measured, in units of eps, as far as it holds for values of `dtype`, and for
+        all numbers of the tensor.
 
         For values in float64, what float32 shows counts up to SATURATED times what float64 shows. If nothing was
         measured in float64, it doesn't count; if float64 was measured and shows nothing, all of it counts.
         """
-        single, double, elsewhere = (measured[name] for measured in self._measured.values())
+        measured = [measured[name] for measured in self._measured.values()]
+        # Where the jump is no more than half of the effect, there is as much rounding.
+        jumps = 2 * self._jumps[name] > eps_of(np.dtype(np.float32)) * measured[0]
+        measured[0] = np.where(jumps, 0, measured[0])
+        single, double, elsewhere = (float(effects.max()) for effects in measured)
         if not max(single, elsewhere) > 0:
             return double
         if dtype == np.float64 and (double > 0 or name not in self._in_float64):
@@ -71,26 +101,30 @@ class Rounding:
         single = max(single, elsewhere)
         return max(single, min(double, self.jump * single))
 
-    def explains(self, name: str, ours: Array) -> bool:
-        """Whether our values are as near to the true ones as the arithmetic of their dtype brings them. Below the
-        smallest normal number a value loses digits. Integers aren't rounded.
+    def explains(self, name: str, ours: Array, *, each: bool = False) -> bool:
+        """Whether our values are as near to the true ones as the arithmetic of their dtype brings them; with `each`,
+        each by what was measured of it alone. Below the smallest normal number a value loses digits. Integers aren't
+        rounded.
         """
         if ours.dtype.kind != "f":
             return False
-        return distance(ours, self.truth[name]) <= max(self._allowed(name, ours), float(np.finfo(ours.dtype).tiny))
+        allowed = np.maximum(self._allowed(name, ours, each=each), np.finfo(ours.dtype).tiny)
+        return bool((distances(ours, self.truth[name]) <= allowed).all())
 
     def is_far(self, name: str, ours: Array) -> bool:
         """Whether more measurements would not explain our values."""
         if ours.dtype.kind != "f":
             return True
-        return not distance(ours, self.truth[name]) <= FAR * self._allowed(name, ours)
+        return not (distances(ours, self.truth[name]) <= FAR * self._allowed(name, ours)).all()
 
-    def _allowed(self, name: str, ours: Array) -> float:
+    def _allowed(self, name: str, ours: Array, *, each: bool = False) -> Array:
         """How far our values may be off. At least a few eps of the largest value: the sum of 32 equal numbers, each
         moved by one eps, can stay as it is, and in another order it is rounded.
         """
         largest = float(np.abs(self.truth[name]).max())
-        return MARGIN * max(self.effect(name, ours.dtype), largest if largest < math.inf else 0) * eps_of(ours.dtype)
+        of_all = max(0 if each else self.effect(name, ours.dtype), largest if largest < math.inf else 0)
+        of_each = self._measured[ours.dtype.name][name] if ours.dtype == np.float32 else 0
+        return MARGIN * eps_of(ours.dtype) * np.maximum(of_all, of_each)
 
 
 def eps_of(dtype: np.dtype[Any]) -> float:
@@ -100,8 +134,14 @@ def eps_of(dtype: np.dtype[Any]) -> float:
 
 def distance(values: Array, truth: Array) -> float:
     """max|values - truth|; NaN where either has one."""
+    return float(distances(values, truth).max())
+
+
+def distances(values: Array, truth: Array) -> Array:
+    """|values - truth|, of each number."""
     with np.errstate(over="ignore", invalid="ignore"):  # infinity - infinity is NaN
-        return float(np.abs(values - truth).max())
+        found: Array = np.abs(values - truth)
+        return found
 
 
 def move_by_eps(tensor: torch.Tensor, generator: torch.Generator, *, back: bool = False) -> torch.Tensor:
@@ -112,6 +152,16 @@ def move_by_eps(tensor: torch.Tensor, generator: torch.Generator, *, back: bool 
         return tensor
     uniform = torch.rand(tensor.shape, generator=generator)
     return _moved(tensor, 1 - uniform if back else uniform)
+
+
+def move_as_in_float32(
+    tensor: torch.Tensor, move: Callable[[torch.Tensor], torch.Tensor], times: float
+) -> torch.Tensor:
+    """Float64 values, moved `times` as far as `move` takes them in float32: so the same ties break, the same way."""
+    if not tensor.is_floating_point():
+        return tensor
+    by = times * (move(tensor.float()).double() - tensor)
+    return torch.where(by.isfinite(), tensor + by, tensor)
 
 
 def move_but_ties(tensor: torch.Tensor, seed: int) -> torch.Tensor:

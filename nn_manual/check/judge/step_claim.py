@@ -14,7 +14,8 @@ torch computes these values at our activations and at our gradients: each layer 
 layer is judged by what it made of what it got, and not by rounding that others passed on to it.
 
 The values are moved in float32 because of ties. A tie that is moved breaks, and this changes a gradient by as much as a
-wrong formula for ties does. The ratio of the two eps makes it negligible. But float32 doesn't show everything: 1 - 1e-9
+wrong formula for ties does. For a float64 step the ratio of the two eps makes it negligible, and in a float32 step a
+number that jumps excuses no other: see `Rounding.find_jumps`. But float32 doesn't show everything: 1 - 1e-9
 is 1 there and has no error, and torch computes some float32 sums in float64. So the values are moved in float64, too,
 in a way that breaks no ties. And float32 shows what float64 doesn't have: a softmax of large scores turns over. So for
 a float64 step, float32 counts only as far as float64 confirms it: see `Rounding.effect`.

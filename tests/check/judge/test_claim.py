@@ -12,14 +12,17 @@ from nets import break_gradient, net, replace_method
 from nn_manual import (
     SGD,
     CrossEntropyLoss,
+    Flatten,
     GradientChecker,
     GradientMismatch,
     Layer,
     Linear,
+    MaxPool2d,
     MSELoss,
     ReLU,
     Sequential,
     Tanh,
+    Trainer,
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
@@ -189,3 +192,104 @@ def test_a_wrong_formula_for_ties_is_no_rounding(dtype: str) -> None:
         assert report.agrees == shares
         if not shares:
             assert report.failures[0].name == "1.grad_input"
+
+
+def wrong_in_float32(grad: Array) -> Array:
+    """As compiled code can be."""
+    return grad * np.float32(1.9) if grad.dtype == np.float32 else grad
+
+
+def pooling() -> tuple[Sequential, Array]:
+    """A pool with a tie in four of its patches."""
+    input = np.random.default_rng(0).random((8, 1, 4, 4), np.float32)
+    input[:4, 0, :2, :2] = 1
+    return Sequential(MaxPool2d(2), Flatten(), Linear(4, 2), seed=0), input
+
+
+class AtMost(Layer):
+    """min(x, 0.1). float32(0.1) is above the kink. In float32 a formula may find it below: divided by 0.1 it is 1."""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        return np.minimum(input, 0.1), input / input.dtype.type(0.1) <= 1
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        grad_input: Array = grad_output * saved
+        return grad_input
+
+    def reference(self, input: Any) -> Any:
+        return input.where(input < 0.1, 0.1)
+
+
+def clipping() -> tuple[Sequential, Array]:
+    """A clip, of whose inputs one lies at the kink, as float32 has it."""
+    input = np.random.default_rng(0).uniform(-0.5, 0.5, (16, 3)).astype(np.float32)
+    input[0, 0] = 0.1
+    return Sequential(AtMost(), Linear(3, 2), seed=0), input
+
+
+class Maxout(Layer):
+    """max(x @ weight.T) of each row. Where two are equal but for rounding, float32 takes another than float64."""
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        return {"weight": (3, 5)}
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return (*input_shape[:-1], 1)
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
+        every = input @ self.param.weight.T
+        chosen = every * (1 - 8 * np.finfo(np.float32).eps * (np.arange(3) == 0) * (input.dtype == np.float32))
+        place = np.arange(3) == chosen.argmax(-1)[:, np.newaxis]
+        return every.max(-1, keepdims=True), (input, place)
+
+    def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
+        input, place = saved
+        of_each = (grad_output * place).astype(input.dtype)
+        self.grad.weight[...] = of_each.T @ input
+        grad_input: Array = of_each @ self.param.weight
+        return grad_input
+
+    def reference(self, input: Any, weight: Any) -> Any:
+        return (input @ weight.T).max(-1, keepdim=True).values
+
+
+def maximum() -> tuple[Sequential, Array]:
+    """Of positive inputs, the first two rows of the weight make neighbouring numbers of float32, without rounding."""
+    input = np.random.default_rng(0).choice(np.array([1, 1.25], np.float32), (8, 5))
+    input[:, 0] = 1
+    input[4:] *= -1
+    model = Sequential(Maxout(), Linear(1, 2), seed=0)
+    weight = model.layers[0].param.weight
+    weight[...] = [[1], [1], [0.5]]
+    weight[0, 0] += 4 * np.finfo(np.float32).eps
+    return model, input
+
+
+@pytest.mark.parametrize(
+    ("net", "name", "is_rounded"),
+    [(pooling, "grad_input", False), (clipping, "grad_input", True), (maximum, "grad_weight", True)],
+)
+def test_a_number_that_jumps_excuses_no_other(net: Any, name: str, is_rounded: bool) -> None:
+    """What is at a kink or tied may be anybody's choice in float32. All other numbers have their own rounding."""
+    model, input = net()
+    target = np.random.default_rng(1).standard_normal((len(input), 2)).astype(np.float32)
+    report = check_gradients(model, MSELoss(), input, target)
+    assert report.agrees, report
+    assert report.rounding == ({f"0.{name}"} if is_rounded else set())
+    break_gradient(model.layers[0], name, wrong_in_float32)
+    report = check_gradients(model, MSELoss(), input, target)
+    assert f"0.{name}" in [failure.name for failure in report.failures]
+
+
+def test_in_training_a_number_that_jumps_excuses_no_other() -> None:
+    model = Sequential(Linear(3, 3, bias=False), *clipping()[0].layers, seed=0)
+    model.layers[0].param.weight[...] = np.eye(3)
+    target = np.random.default_rng(1).standard_normal((16, 2)).astype(np.float32)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=1e-3))
+    check = trainer.train_step(clipping()[1], target).check
+    assert check is not None
+    assert "1.grad_input" in check.rounding
+    model.layers[0].param.weight[...] = np.eye(3)
+    break_gradient(model.layers[1], "grad_input", wrong_in_float32)
+    with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(AtMost\): 1\.grad_input"):
+        trainer.train_step(clipping()[1], target)

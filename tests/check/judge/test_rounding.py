@@ -8,7 +8,15 @@ import torch
 
 from nn_manual import Linear, MSELoss, Sequential
 from nn_manual.check.judge.in_float64 import Again
-from nn_manual.check.judge.rounding import Rounding, eps_of, move_but_ties, move_by_eps
+from nn_manual.check.judge.rounding import (
+    FURTHER,
+    NEARER,
+    Rounding,
+    eps_of,
+    move_as_in_float32,
+    move_but_ties,
+    move_by_eps,
+)
 from nn_manual.check.judge.step_claim import StepClaim
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import prove
@@ -85,6 +93,45 @@ def test_values_that_float32_can_not_square_have_no_bound_by_it() -> None:
     rounding.measure({"jump": np.full(1, 1e-30, np.float32)})
     rounding.measure({"jump": np.ones(1)})
     assert rounding.effect("jump", np.dtype(np.float32)) == 1 / EPS
+
+
+def test_a_number_that_jumps_is_allowed_its_own_effect_alone() -> None:
+    """A tie, a kink within reach, a rounded number, and one that rounds more than it jumps."""
+    eps = eps_of(np.dtype(np.float32))
+    rounding = Rounding({"gradient": np.zeros(4)})
+    single = np.array([1, 0.5, 2 * eps, 3 * eps], np.float32)
+    rounding.measure({"gradient": single})
+    allowed = MARGIN * eps * single / eps
+    assert rounding.explains("gradient", np.full(4, 0.9, np.float32) * allowed.max())
+    assert not rounding.explains("gradient", np.full(4, 0.9, np.float32) * allowed.max(), each=True)
+    smooth, jump = np.array([eps, eps, 2 * eps, 2 * eps]), np.array([1, 0.5, 0, eps])
+    tied = np.array([1, 0, 0, 1])
+    rounding.find_jumps({"gradient": FURTHER * smooth + jump}, {"gradient": NEARER * smooth + tied * jump})
+    rounding.find_jumps({"gradient": FURTHER * smooth}, {"gradient": NEARER * smooth})  # these moves break nothing
+    most = np.maximum(allowed, MARGIN * 3 * eps)
+    for each in (False, True):
+        assert rounding.explains("gradient", (0.99 * most if not each else 0.99 * allowed).astype("f4"), each=each)
+    for i in range(4):
+        beyond = 0.99 * most
+        beyond[i] = 1.01 * most[i]
+        assert not rounding.explains("gradient", beyond.astype("f4"))
+    assert rounding.is_far("gradient", np.array([0, 0, 1e7 * MARGIN * 3 * eps, 0], np.float32))
+    assert rounding.effect("gradient", np.dtype(np.float32)) == pytest.approx(3)
+
+
+def test_in_float64_moves_as_of_float32() -> None:
+    values = torch.from_numpy(np.random.default_rng(0).random(1000, np.float32)).double()
+
+    def move(tensor: torch.Tensor) -> torch.Tensor:
+        return move_by_eps(tensor, torch.Generator().manual_seed(0))
+
+    whole, quarter = (move_as_in_float32(values, move, times) for times in (1, 0.25))
+    assert torch.equal(whole, move(values.float()).double())
+    assert torch.equal(quarter - values, (whole - values) / 4)
+    labels = torch.arange(3)
+    assert move_as_in_float32(labels, move, 1) is labels
+    large = torch.tensor([1e300, torch.inf], dtype=torch.float64)
+    assert torch.equal(move_as_in_float32(large, move, 1), large)
 
 
 @pytest.mark.parametrize(("scale", "jump"), [(1e9, JUMP), (1e10, np.inf)])
