@@ -16,7 +16,8 @@ from nn_manual.model import Sequential
 def examples_of(given: Any, model: Sequential, loss: Loss) -> Examples:
     """The Examples that are given; or a pair of inputs and targets, made into arrays of the dtypes that the model and
     losses take: int64 for classes and indices, and the model's dtype for other numbers. Raises TypeError for anything
-    else, and ValueError where they aren't equally many, or a number isn't finite in the model's dtype.
+    else, and ValueError where they aren't equally many, a number isn't finite in the model's dtype, or an
+    integer is 2**63 or more.
     """
     if isinstance(given, Examples):
         return given
@@ -44,6 +45,8 @@ def _as_array(name: str, values: Any, model: Sequential) -> Any:
         raise ValueError(f"the {name} is no array of numbers: {error}") from error
     if array.dtype.kind not in "biuf":
         raise TypeError(f"the {name} has dtype {array.dtype}, and must be numbers")
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"the {name} holds {array.max()}: integers must be below 2**63")
     if array.dtype.kind != "f":
         return np.ascontiguousarray(array, np.int64)
     with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite

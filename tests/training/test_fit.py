@@ -146,6 +146,8 @@ def test_a_number_that_is_not_finite_spoils_nothing(dtype: str, *, as_examples: 
         ({"train": ([[1, 2], [3]], [0, 1])}, ValueError, "the input is no array of numbers"),
         ({"train": ([["a"]], [0])}, TypeError, "the input has dtype <U1, and must be numbers"),
         ({"train": ([[1, 2, 3]], [0, 1])}, ValueError, "there must be a target for each input: their shapes"),
+        ({"train": (np.array([[1, 2, 2**63]], np.uint64), [0])}, ValueError,
+         f"the input holds {2**63}: integers must be below 2\\*\\*63"),
         ({"validation": ([[1, 2]], [0])}, ValueError, "2"),
     ],
 )
