@@ -46,17 +46,18 @@ class ManualClassifier(ClassifierMixin, Network):  # type: ignore[misc]  # sciki
 
     def fit(self, X: Any, y: Any) -> ManualClassifier:  # noqa: N803 - scikit-learn's names
         """Train a new net on X (examples, features) and y (examples,): classes as numbers or names. Returns itself."""
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])  # noqa: N806 - as above
-        check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y has one class alone, {classes.tolist()[0]!r}: there is nothing to tell apart")
-        counts = np.bincount(labels)
-        if self.patience is not None and counts.min() < 2:
-            name = classes.tolist()[int(counts.argmin())]
-            raise ValueError(f"class {name!r} has one example: with a patience, each class needs one that is held out")
-        self.model_, self.history_ = self._train(X, labels.astype(np.int64), len(classes), stratify=y)
-        self.classes_ = classes
+        with self._unchanged_by_failure():
+            X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])  # noqa: N806 - as above
+            check_classification_targets(y)
+            classes, labels = np.unique(y, return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError(f"y has one class alone, {classes.tolist()[0]!r}: there is nothing to tell apart")
+            counts = np.bincount(labels)
+            if self.patience is not None and counts.min() < 2:
+                name = classes.tolist()[int(counts.argmin())]
+                raise ValueError(f"class {name!r} has one example: with a patience, each class needs one that is held out")
+            self.model_, self.history_ = self._train(X, labels.astype(np.int64), len(classes), stratify=y)
+            self.classes_ = classes
         return self
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803 - as above

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,12 +56,21 @@ class Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.random_state = random_state
         self.verbose = verbose
 
+    @contextmanager
+    def _unchanged_by_failure(self) -> Iterator[None]:
+        """The context of a `fit`. One that fails leaves the estimator as it was: scikit-learn first sets what X has."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
     def _train(
         self, input: Array, target: Array, num_outputs: int, stratify: Array | None
     ) -> tuple[Sequential, list[dict[str, Any]]]:
-        """A new model, trained, and the figures of its epochs: `model_` and `history_`, which `fit` sets last of all.
-        So a `fit` that fails leaves the estimator as it was.
-        """
+        """A new model, trained, and the figures of its epochs: `model_` and `history_`."""
         random = check_random_state(self.random_state)
         seed, validation = int(random.randint(2**31 - 1)), None
         if self.patience is not None:
@@ -105,7 +115,7 @@ class Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _outputs(self, X: Any) -> Array:  # noqa: N803 - scikit-learn's name
         """What the net puts out, (examples, outputs). Raises NotFiniteError for a number that overflows."""
-        check_is_fitted(self, "model_")  # a fit that failed has left the number of features
+        check_is_fitted(self)
         dtype = self.model_.dtype
         input = np.ascontiguousarray(validate_data(self, X, dtype=[dtype], reset=False))
         return outputs_of(self.model_, input)

@@ -37,12 +37,13 @@ class ManualRegressor(RegressorMixin, Network):  # type: ignore[misc]  # scikit-
 
     def fit(self, X: Any, y: Any) -> ManualRegressor:  # noqa: N803 - scikit-learn's names
         """Train a new net on X (examples, features) and y (examples,) or (examples, targets). Returns itself."""
-        X, y = validate_data(  # noqa: N806 - as above
-            self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True
-        )
-        target = np.asarray(y, X.dtype).reshape(len(X), -1)
-        self.model_, self.history_ = self._train(X, target, target.shape[1], stratify=None)
-        self._has_one_target = y.ndim == 1
+        with self._unchanged_by_failure():
+            X, y = validate_data(  # noqa: N806 - as above
+                self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True
+            )
+            target = np.asarray(y, X.dtype).reshape(len(X), -1)
+            self.model_, self.history_ = self._train(X, target, target.shape[1], stratify=None)
+            self._has_one_target = y.ndim == 1
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803 - as above

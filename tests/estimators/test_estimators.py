@@ -155,9 +155,19 @@ def test_a_fit_that_fails_changes_nothing() -> None:
     before = own.predict_proba(X)
     own.set_params(activation=WrongTanh)
     with pytest.raises(GradientMismatch):
-        own.fit(X, labels)
+        own.fit(np.hstack([X, X]), labels)
     assert own.classes_.tolist() == ["a", "b", "c"]
     assert np.array_equal(own.predict_proba(X), before)
+
+
+def test_a_fit_of_a_regressor_that_fails_changes_nothing() -> None:
+    X, _ = points()
+    own = ManualRegressor((4,), epochs=1, random_state=0).fit(X, X[:, 0])
+    before = own.predict(X)
+    own.set_params(lr=-1.0)
+    with pytest.raises(ValueError, match="lr"):
+        own.fit(np.hstack([X, X]), X)
+    assert np.array_equal(own.predict(X), before)
 
 
 def test_a_rare_class_is_named() -> None:
