@@ -99,7 +99,7 @@ class LedgerLines(JsonLines):
         return self._window.state()
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned. `window` is then what it was at that time."""
+        """Go on from what `state` returned. `window` is then what it was at that time, or larger."""
         self._window.load_state(state)
 
 
@@ -169,8 +169,8 @@ class Window:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Hold what `state` says."""
-        self.size = state["window"]
+        """Hold what `state` says. A run that goes on for longer than was planned needs a larger size."""
+        self.size = max(self.size, state["window"])
         self._clear()
         if ERRORS in state:
             self.num_steps, self._first, self._last = (state[key] for key in ("num_steps", "first_step", "last_step"))

@@ -210,6 +210,19 @@ def test_in_a_long_run_a_line_stands_for_several_steps(
 
 
 @pytest.mark.usefixtures("without_figure")
+def test_a_short_run_that_goes_on_for_long_has_longer_lines_then(
+    config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(load_config(config_path, ["epochs=1"]), tmp_path / "run")
+    monkeypatch.setattr(ledger, "MOST_STEPS", 5)
+    monkeypatch.setattr(ledger, "MOST_LINES", 2)
+    resume(tmp_path / "run", ["epochs=3"])
+    gradients = read_run(tmp_path / "run").gradients
+    spans = list(zip(gradients["first_step"], gradients["last_step"], strict=True))
+    assert spans == [(1, 1), (2, 2), (3, 3), (4, 8), (9, 9)]
+
+
+@pytest.mark.usefixtures("without_figure")
 def test_a_run_that_goes_on_within_a_line_writes_the_same_ledger(
     config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,16 +167,20 @@ def test_a_run_that_goes_on_from_a_checkpoint_writes_the_same_bytes(tmp_path: Pa
         assert path.read_bytes() == whole.read_bytes(), stopped
 
 
-def test_the_window_stays_what_it_was_at_the_start(tmp_path: Path) -> None:
-    """Though a run that goes on may plan more steps than before."""
+def test_a_window_never_shrinks(tmp_path: Path) -> None:
+    """A run that goes on may plan more steps than before, or fewer."""
     with LedgerLines(tmp_path / "g", 3) as ledger:
+        ledger.append_step(1, checked(1, 1, 1))
+        ledger.append_step(2, checked(1, 1, 1))
         state = ledger.state()
-    assert state == {"window": 3}
-    with LedgerLines(tmp_path / "g", 7, size=0) as ledger:
-        ledger.load_state(state)
-        for step in (1, 2, 3):
-            ledger.append_step(step, checked(1, 1, 1))
-        assert ledger.state() == {"window": 3}
+    for planned, size in ((7, 7), (1, 3)):
+        with LedgerLines(tmp_path / "g", planned, size=0) as ledger:
+            ledger.load_state(state)
+            for step in range(3, size + 1):
+                ledger.append_step(step, checked(1, 1, 1))
+            assert ledger.state() == {"window": size}
+        (line,) = lines(tmp_path / "g")
+        assert (line["first_step"], line["last_step"], line["window"]) == (1, size, size)
 
 
 # Mismatches
