@@ -146,17 +146,19 @@ class Arrays(Dataset):
         """Read the file, check every number in it and split it by `seed`. Raises DataError, which names the place."""
         # Numbers stay in float64 until they are standardised. Others get the run's dtype, which takes less memory.
         is_wider = self.standardize or transform is not None or self.missing == "mean"
-        table = self._read(self.file, np.dtype(np.float64) if is_wider else dtype, transform or Transform())
+        # Where training filled nothing, there is nothing to fill with.
+        fills = self.missing == "mean" and (transform is None or transform.filled is not None)
+        table = self._read(self.file, np.dtype(np.float64) if is_wider else dtype, transform or Transform(), fills=fills)
         known = with_names_of(table, transform or Transform(), str(self.file))
         examples, is_validation = Examples(numbers_of(table.input), table.target.array), None
         if self.validation_file is not None:
-            other = self._read(self.validation_file, table.input.dtype, known)
+            other = self._read(self.validation_file, table.input.dtype, known, fills=fills)
             with_names_of(other, known, str(self.validation_file))
             others = Examples(numbers_of(other.input), other.target.array)
             examples, is_validation = _joined(examples, others, str(self.validation_file))
         elif self.stratify or self.missing == "mean" or table.input.categories or table.target.categories:
             is_validation = held_out_of(table, self.validation_fraction, seed, stratify=self.stratify)
-        if self.missing == "mean":
+        if fills:
             assert is_validation is not None
             filled = fill(examples.input, is_validation, known.filled, table, str(self.file))
             known = known._replace(filled=filled)
@@ -184,8 +186,10 @@ class Arrays(Dataset):
         kept = known._replace(input=split.transform.input, target=split.transform.target)
         return split._replace(transform=kept)
 
-    def _read(self, file: Path, dtype: np.dtype[Any], known: Transform) -> Table:
-        """The table in a file, by what is `known` of the training's columns and classes."""
+    def _read(self, file: Path, dtype: np.dtype[Any], known: Transform, *, fills: bool) -> Table:
+        """The table in a file, by what is `known` of the training's columns and classes. `fills` says whether empty
+        cells of the input are filled.
+        """
         of_input = Kind.INTEGERS if self.integer_input else Kind.NUMBERS
         of_target = Kind.NUMBERS if self.task == "regression" else Kind.CLASSES
         targets = _names(self.target)
@@ -194,11 +198,14 @@ class Arrays(Dataset):
         named = dict(known.categories)
         categories = {name: Categories(named.get(name)) for name in self.categories if name not in targets}
         inputs = list(known.names.input or _names(self.input))
-        input = Part(inputs, of_input, dtype, categories, may_miss=self.missing == "mean")
+        input = Part(inputs, of_input, dtype, categories, may_miss=fills)
         target = Part(targets, of_target, dtype, known_names=known.names.classes)
         if targets[0] in self.categories or known.has_named_classes:
             target.categories = {targets[0]: Categories(known.names.classes)}
-        return read_csv(file, input, target, CsvForm(self.character, self.missing == "drop"))
+        form = CsvForm(self.character, self.missing == "drop")
+        if self.missing == "mean":
+            form = form._replace(advice="a run trained with `missing: mean` takes them")
+        return read_csv(file, input, target, form)
 
     @property
     def character(self) -> str | None:

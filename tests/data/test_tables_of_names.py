@@ -159,6 +159,16 @@ class TestEmptyCells:
         filled = of(other, categories=["color"], missing="mean").load(0, FLOAT64, again(split))
         assert filled.train.input.tolist() == [split.transform.filled.tolist()]
 
+    def test_others_are_not_filled_where_training_filled_nothing(self, tmp_path: Path) -> None:
+        """Their own mean would be no number that training had."""
+        known = again(load(write(tmp_path, "a,class\n1,0\n2,1\n")))
+        others = of(write(tmp_path, "a,class\n5,0\n,1\n", "other.csv"), missing="mean")
+        words = "other.csv:3: 1 cell of column 'a' is empty; a run trained with `missing: mean` takes them"
+        with pytest.raises(DataError, match=f"{words}$"):
+            others.load(0, FLOAT64, known)
+        whole = of(write(tmp_path, "a,class\n5,0\n6,1\n", "other.csv"), missing="mean").load(0, FLOAT64, known)
+        assert (whole.train.input.tolist(), whole.transform.filled) == ([[5], [6]], None)
+
     def test_the_held_out_part_has_no_say(self, tmp_path: Path) -> None:
         rows = [f"{'' if row % 3 else 100 * row},{row % 2}" for row in range(30)]
         split = load(write(tmp_path, "a,class\n" + "\n".join(rows) + "\n"), missing="mean", validation_fraction=0.4)
