@@ -73,9 +73,10 @@ def _ending(error: BaseException, out: TextIO) -> tuple[str, int]:
     if isinstance(error, BrokenPipeError):
         return "", BROKEN_PIPE
     is_handlers = is_from_handler(error)  # one that the user's code has set
-    # Errors of files have become DataErrors: this is one of standard output.
+    # Errors of files have become DataErrors: this is one of standard output, or its folder was removed under a process.
     if isinstance(error, OSError) and not is_handlers:
-        return one_line(f"{error.filename or 'standard output'}: {error.strerror or error}"), DataError.exit_status
+        nameless = "the current folder" if isinstance(error, FileNotFoundError) else "standard output"
+        return one_line(f"{error.filename or nameless}: {error.strerror or error}"), DataError.exit_status
     if isinstance(error, ValueError) and is_closed(out):
         return "standard output was closed by what ran here", DataError.exit_status
     if isinstance(error, Exception) and not is_handlers:

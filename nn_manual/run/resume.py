@@ -108,11 +108,13 @@ def _take_threads(num_threads: int | None) -> None:
 def _place(path: Path) -> tuple[Path, Path | None]:
     """The run directory, and the checkpoint in it. Raises DataError where there is no run."""
     absolute = path.absolute()  # within the folder of the checkpoints, a user may write `step-9` alone
-    if step_of(path) is not None and absolute.parent.name == CHECKPOINTS_DIRECTORY and (path / MANIFEST_FILE).exists():
+    is_among_checkpoints = step_of(path) is not None and absolute.parent.name == CHECKPOINTS_DIRECTORY
+    if is_among_checkpoints and (path / MANIFEST_FILE).exists():
         return absolute.parent.parent, absolute
     files.check_exists(path, "run" if step_of(path) is None else "checkpoint")
     if not within(path, metrics.CONFIG_FILE).is_file():
-        raise DataError(f"{path}: no such run: it has no {metrics.CONFIG_FILE}")
+        kind, file = ("checkpoint", MANIFEST_FILE) if is_among_checkpoints else ("run", metrics.CONFIG_FILE)
+        raise DataError(f"{path}: no such {kind}: it has no {file}")
     return path, next(iter(checkpoints_of(path)), None)
 
 

@@ -12,6 +12,8 @@ from nn_manual.plotting.short_names import shorten
 
 #: Characters of a name at the start of a line: the line then has at most 79.
 MAXIMUM_NAME = 39
+#: An R2 at least this far from 0 is written with an exponent: else it would fill its column.
+LARGE_R2 = 1e4
 
 
 class ClassScores(NamedTuple):
@@ -92,7 +94,8 @@ class TargetScores(NamedTuple):
         labels = _labels("target", names)
         lines = [f"{labels[0]}{'R2':>10}{'MAE':>14}{'RMSE':>14}"]
         for label, r2, mae, rmse in zip(labels[1:], *self, strict=True):
-            lines.append(f"{label}{r2:10.3f}{mae:14.5g}{rmse:14.5g}")
+            shown = f"{r2:.3f}" if abs(r2) < LARGE_R2 else f"{r2:.3g}"
+            lines.append(f"{label}{shown:>10}{mae:14.5g}{rmse:14.5g}")
         return lines
 
 

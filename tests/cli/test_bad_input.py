@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 from runs import CONFIG, names, write_config
+from trained_runs import write_trained
 
 from nn_manual.cli import main
 
@@ -98,6 +100,14 @@ class TestBadInput:
         assert main(["train", "small.yaml", "--run-dir", "."]) == 5
         message = "nn-manual: .: the run directory exists and isn't empty, it holds small.yaml\n"
         assert capsys.readouterr() == ("", message)
+
+    def test_a_current_folder_that_is_gone(self, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        run = write_trained(small)
+        (small / "gone").mkdir()
+        os.chdir(small / "gone")
+        (small / "gone").rmdir()
+        assert main(["evaluate", str(run)]) == 5
+        assert capsys.readouterr() == ("", "nn-manual: the current folder: No such file or directory\n")
 
     def test_no_run_to_plot(self, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["plot", "nowhere"]) == 5

@@ -185,6 +185,14 @@ def test_what_is_no_run(tmp_path: Path, kind: str) -> None:
         resume(tmp_path / kind)
 
 
+def test_a_folder_that_is_no_whole_checkpoint(config_path: Path, tmp_path: Path) -> None:
+    stopped(config_path, tmp_path / "run", 4)
+    folder = tmp_path / "run" / "checkpoints" / "step-99"
+    folder.mkdir()
+    with pytest.raises(DataError, match=f"^{folder}: no such checkpoint: it has no manifest.json$"):
+        resume(folder)
+
+
 def test_one_process_at_a_time(config_path: Path, tmp_path: Path) -> None:
     stopped(config_path, tmp_path / "run", 4)
     with (

@@ -51,6 +51,15 @@ def test_targets_by_hand() -> None:
     ]
 
 
+def test_bad_predictions_leave_blanks_between_the_columns() -> None:
+    prediction, target = np.array([[-1234.0, 5e5], [1.0, -5e5]]), np.array([[0.0, 1.0], [1.0, 3.0]])
+    assert TargetScores.of(prediction, target).lines(["output_0", "output_1"]) == [
+        "target          R2           MAE          RMSE",
+        "output_0 -3.05e+06           617        872.57",
+        "output_1  -2.5e+11         5e+05         5e+05",
+    ]
+
+
 def test_constant_targets() -> None:
     """Near 0.1 and 7.3, the mean of equal numbers isn't that number."""
     target = np.full((10, 3), [0.1, 7.3, 7.3])
