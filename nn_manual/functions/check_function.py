@@ -12,17 +12,14 @@ import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.functions.battery.families import Chosen, Known, Told, naming_what_runs, nobody_listens, run_rows
-from nn_manual.functions.battery.layouts_and_kinds import FUNCTION_KINDS
-from nn_manual.functions.battery.lengths import Choice
-from nn_manual.functions.battery.trial import Dtype, Inputs, Trial
+from nn_manual.functions.battery.trial import Dtype, Inputs, Trial, in_dtype
 from nn_manual.functions.callables import Function, class_of_forward, is_mere_class
 from nn_manual.functions.exceptions import met_in
-from nn_manual.functions.function_case import SUPPORTED
 from nn_manual.functions.function_report import OF_ITSELF, FunctionReport
 from nn_manual.functions.handwritten_class import Given, HandwrittenClass, in_one_form
 from nn_manual.functions.judged_case import judge
+from nn_manual.functions.options import domains_of, dtypes_of, kinds_of, sizes_of, tolerance_of
 from nn_manual.functions.order_of_backward import compare_values
 from nn_manual.functions.own_dtype import in_own_dtype
 from nn_manual.functions.settings import compiled_for_every_run, kept_generators, noticing_anew, set_around
@@ -111,12 +108,12 @@ def trial_of(
         in_one_form(function),
         reference,
         inputs,
-        _dtypes(dtypes),
-        _sizes(inputs, sizes),
-        _kinds(kinds),
-        _tolerance(tolerance),
+        dtypes_of(dtypes),
+        sizes_of(inputs, sizes),
+        kinds_of(kinds),
+        tolerance_of(tolerance),
         seed,
-        domains=_domains(domain),
+        domains=domains_of(domain),
     )
 
 
@@ -133,6 +130,8 @@ def put_through(
             floating = trial.case.floating  # raises what is wrong with the inputs
             for name in trial.domains.keys() - {"", *floating}:
                 raise ValueError(f"domain: there is no floating input {name!r}, only {', '.join(floating)}")
+            for each in trial.dtypes:
+                in_dtype(trial.case.arguments, each)  # raises what is wrong with the dtypes
             trial, dtype = in_own_dtype(trial)
             trial, found, order = compare_values(trial)
         if isinstance(found, CannotCompare):
@@ -189,60 +188,3 @@ def _check_functions(function: Any, reference: Any) -> None:
             raise TypeError(f"{each.__name__} is a class: pass an instance of it, {each.__name__}(...)")
         if (owner := class_of_forward(each)) and not isinstance(function, tuple):
             raise TypeError(f"{owner}.forward takes a context: pass the class, {owner}")
-
-
-def _dtypes(dtypes: Sequence[Dtype] | None) -> tuple[Dtype | None, ...]:
-    if dtypes is None:
-        return (None,)
-    if isinstance(dtypes, str | torch.dtype) or not dtypes:
-        raise ValueError(f"dtypes must be a list such as ['float32'], not {dtypes!r}")
-    for name in [name for each in dtypes for name in (each if isinstance(each, tuple | list) else [each])]:
-        if not isinstance(name, str):
-            raise ValueError(f"dtypes must be names, such as 'float32', not {name!r}")
-        if name not in SUPPORTED:
-            raise ValueError(f"dtype {name!r} can't be judged: it must be {', '.join(SUPPORTED)}")
-    return tuple(dtypes)
-
-
-def _sizes(inputs: Any, sizes: Mapping[str, int | Sequence[int]] | None) -> dict[str, int | Choice]:
-    if not callable(inputs):
-        if sizes is not None:
-            raise ValueError("sizes need a function as inputs, which makes them from a generator and sizes")
-        return {}
-    if not sizes:
-        raise ValueError("inputs is a function: sizes must name its dimensions, as in sizes={'N': 8}")
-    found: dict[str, int | Choice] = {}
-    for name, given in sizes.items():
-        choice = tuple(given) if isinstance(given, Sequence) else (given,)
-        if not choice or not all(isinstance(size, int) and size >= 0 for size in choice):
-            raise ValueError(f"size {name} must be a whole number from 0 on, or several, not {given!r}")
-        found[name] = Choice(sorted(choice)) if isinstance(given, Sequence) else given
-    return found
-
-
-def _kinds(kinds: Sequence[str] | None) -> tuple[str, ...] | None:
-    if isinstance(kinds, str):
-        raise ValueError(f"kinds must be a list, as [{kinds!r}], not {kinds!r}")
-    for kind in kinds or ():
-        if kind not in FUNCTION_KINDS:
-            raise ValueError(f"there is no kind {kind!r}: it must be {', '.join(FUNCTION_KINDS)}")
-    return None if kinds is None else tuple(kinds)
-
-
-def _domains(domain: Domain | Mapping[str, Domain]) -> dict[str, Domain]:
-    found = dict(domain) if isinstance(domain, Mapping) else {"": domain}
-    for name, each in found.items():
-        match each:
-            case "real" | "positive" | "nonzero":
-                continue
-            case (int() | float() as low, int() | float() as high) if low < high:
-                found[name] = (low, high)  # also where a list was given
-                continue
-        raise ValueError(f'a domain is "real", "positive", "nonzero" or (low, high) with low < high, not {each!r}')
-    return found
-
-
-def _tolerance(tolerance: float | None) -> float | None:
-    if tolerance is not None and not 0 < tolerance < MEANINGLESS:
-        raise ValueError(f"tolerance must be above 0 and below {MEANINGLESS}, not {tolerance!r}")
-    return tolerance

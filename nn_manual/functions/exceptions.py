@@ -36,7 +36,7 @@ RUN_THE_REFERENCE = {
 
 @contextmanager
 def going_on(function: object) -> Iterator[None]:
-    """A context for a user's function, which turns sys.exit() and the like into a RuntimeError: sys.exit() would end the
+    """A context for a user's function that turns sys.exit() and the like into a RuntimeError: sys.exit() would end the
     check as if all were right. Global settings that it changes are set back.
     """
     with kept(by=function):

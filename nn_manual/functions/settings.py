@@ -97,7 +97,7 @@ def noticing_anew() -> Iterator[None]:
 
 
 def noticed_of(function: object, run: Callable[[], object]) -> list[str]:
-    """The settings that a function has changed since `noticing_anew`, once or in `run`, which runs it; and the generators
+    """The settings that a function has changed since `noticing_anew`, also in `run`, which runs it; and the generators
     that it seeds in each run. After another seed, a run that only draws from a generator leaves it in another state; a
     run that seeds it leaves it in the same state.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -24,6 +25,13 @@ def made(generator: torch.Generator, n: int) -> list[torch.Tensor]:
         ({"kinds": "zero"}, "kinds must be a list, as ['zero'], not 'zero'"),
         ({"sizes": {"n": 4.0}}, "size n must be a whole number from 0 on, or several, not 4.0"),
         ({"sizes": {"n": [4, "5"]}}, "size n must be a whole number from 0 on, or several, not [4, '5']"),
+        ({"sizes": [8]}, "sizes must be a dict of the dimensions, as {'N': 8}, not [8]"),
+        ({"tolerance": "1e-4"}, "tolerance must be above 0 and below 0.5, not '1e-4'"),
+        ({"dtypes": 5}, "dtypes must be a list such as ['float32'], not 5"),
+        ({"dtypes": ["float64", ("float32", "float64")]}, "2 dtypes for 1 floating input: input_0"),
+        ({"kinds": 5}, "kinds must be a list, as ['zero'], not 5"),
+        ({"only": None}, "only must be a list of rows, as ['cost'], not None"),
+        ({"skip": [5]}, "skip must be a list of rows, as ['cost'], not [5]"),
         ({"function": 3}, "function must be a function of tensors, not 3"),
         ({"function": (torch.sin, None)}, "backward must be a function of tensors, not None"),
         ({"function": (torch.sin,)}, "function must be one, or a pair (forward, backward), not a tuple of 1"),
@@ -35,6 +43,12 @@ def test_an_argument_that_does_not_fit_is_one_sentence(options: dict[str, Any], 
     with pytest.raises((ValueError, TypeError)) as caught:
         check_function(**(given | options))
     assert str(caught.value) == words
+
+
+def test_a_size_may_be_any_whole_number() -> None:
+    sizes: list[Any] = [np.int64(4), [np.int64(4), 5]]
+    for size in sizes:
+        assert check_function(torch.sin, torch.sin, made, sizes={"n": size}, only=["settings"]).passed
 
 
 def test_numbers_that_differ_are_told_apart() -> None:

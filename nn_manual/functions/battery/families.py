@@ -117,10 +117,12 @@ class Chosen(NamedTuple):
         return _is_named(row, self.skip) or (bool(self.only) and not _is_named(row, self.only))
 
     def check_lists(self) -> None:
-        """Raise ValueError for a text in the place of a list."""
+        """Raise ValueError for a text, or anything else, in the place of a list of texts."""
         for what, names in self._asdict().items():
-            if isinstance(names, str):
-                raise ValueError(f"{what} must be a list of rows, as [{names!r}], not {names!r}")
+            is_text = isinstance(names, str)
+            if is_text or not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
+                example = names if is_text else "cost"
+                raise ValueError(f"{what} must be a list of rows, as [{example!r}], not {names!r}")
 
     def check(self, known: Collection[str]) -> None:
         """Raise ValueError for a name that none of the `known` rows has, and if `skip` leaves out all of `only`."""
