@@ -24,8 +24,9 @@ class Unchanged:
         self.add(arrays)
 
     def add(self, arrays: Mapping[str, ArrayOrTensor]) -> None:
-        """Remember the values of arrays, each under its name."""
-        self._kept += [(what, array, _copy(array)) for what, array in arrays.items()]
+        """Remember the values of arrays, each under its name; of a sparse tensor, those that it has."""
+        dense = {what: _values(array) for what, array in arrays.items()}
+        self._kept += [(what, array, _copy(array)) for what, array in dense.items()]
 
     def changed(self) -> str:
         """The name of the first array that has changed, or nothing."""
@@ -35,16 +36,28 @@ class Unchanged:
         """Write the values back that have changed; returns the names of the arrays."""
         changed = [each for each in self._kept if not same_values(*each[1:])]
         for _, array, before in changed:
-            # An expanded axis has one place in memory. By .data, torch doesn't count it as a change.
-            own = array.data if isinstance(array, torch.Tensor) else torch.from_numpy(array)
-            once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in own.stride())
-            own[once] = torch.as_tensor(before)[once]
+            if isinstance(array, torch.Tensor):
+                own: Any = array.data  # by which torch doesn't count it as a change
+                strides = own.stride()
+            else:
+                own = np.asarray(array).view()
+                own.flags.writeable = True  # a view may be read-only where its memory isn't
+                strides = own.strides
+            once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
+            own[once] = before[once]  # an expanded axis has one place in memory
         return [what for what, _, _ in changed]
 
     def check(self, deed: str) -> None:
         """Raise CannotCompare for the first array that has changed."""
         if changed := self.changed():
             raise CannotCompare(f"{self.label}: {deed} {changed}")
+
+
+def _values(array: ArrayOrTensor) -> ArrayOrTensor:
+    """The array or tensor; of a sparse tensor, the tensor of its values."""
+    if not isinstance(array, torch.Tensor) or array.layout is torch.strided:
+        return array
+    return array.detach()._values() if array.layout is torch.sparse_coo else array.detach().values()
 
 
 def _copy(array: ArrayOrTensor) -> ArrayOrTensor:
@@ -56,7 +69,10 @@ def same_values(array: ArrayOrTensor, before: ArrayOrTensor) -> bool:
     """Whether both hold the same values, NaN in the same places."""
     if isinstance(array, torch.Tensor):
         return torch.allclose(array, torch.as_tensor(before), rtol=0, atol=0, equal_nan=True)
-    return np.array_equal(array, before, equal_nan=True)
+    if array.dtype.kind in "biufc":
+        return np.array_equal(array, before, equal_nan=True)
+    # Text, objects and records, which have no NaN: of an object, this is its address.
+    return array.shape == before.shape and array.tobytes() == before.tobytes()
 
 
 def arrays_in(saved: Any, place: str = "") -> Iterator[tuple[str, ArrayOrTensor]]:
