@@ -105,12 +105,13 @@ def _other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
         return None
     if tensor.dtype == torch.bool:
         return ~tensor
-    turned = tensor.flip(tuple(range(tensor.ndim)))
-    if bool((tensor == tensor.reshape(-1)[0]).all()):
-        return torch.where(tensor > 0, tensor - 1, tensor + 1)
-    if tensor.equal(tensor.sort(-1).values):
-        turned = tensor[..., :1] + tensor[..., -1:] - tensor.flip(-1)
-    return None if torch.equal(turned, tensor) else turned
+    own = tensor.to(torch.int64)  # torch neither turns nor subtracts unsigned ones
+    turned = own.flip(tuple(range(own.ndim)))
+    if bool((own == own.reshape(-1)[0]).all()):
+        turned = torch.where(own > 0, own - 1, own + 1)
+    elif own.equal(own.sort(-1).values):
+        turned = own[..., :1] + own[..., -1:] - own.flip(-1)
+    return None if torch.equal(turned, own) else turned.to(tensor.dtype)
 
 
 def _on_same_tensors(case: FunctionCase) -> Callable[[FunctionCase], FunctionCase]:

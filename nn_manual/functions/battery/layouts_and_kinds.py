@@ -77,14 +77,15 @@ def _repeated(trial: Trial) -> None:
     def repeated(leaf: Any) -> Any:
         if not _has_indices(leaf):
             return leaf
-        found = _of_two_values(as_tensor(leaf), generator)
+        tensor = as_tensor(leaf)
+        found = _of_two_values(tensor.to(torch.int64), generator).to(tensor.dtype)  # torch sorts no unsigned ones
         return found if isinstance(leaf, torch.Tensor) else found.numpy()
 
     leaves = tuple(map(repeated, arguments.leaves))
     try:
         agree(replace(trial.case, arguments=replace(arguments, leaves=leaves), drawn=True))
     except (Wrong, CannotCompare) as problem:
-        if any(_has_indices(leaf) and _permutes(as_tensor(leaf), lengths) for leaf in arguments.leaves):
+        if any(_has_indices(leaf) and _permutes(as_tensor(leaf).to(torch.int64), lengths) for leaf in arguments.leaves):
             words = "these integers are a permutation; it is wrong on ones that repeat: pass some if it takes them"
             raise Skip(f"{words}: {problem}") from problem
         raise

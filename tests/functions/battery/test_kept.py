@@ -164,6 +164,24 @@ def test_a_mask_a_seed_or_an_index_that_is_kept_by_its_shape(function: Any, give
     assert {row.name: row.verdict for row in right.rows}[f"in place {name}"] == "right"
 
 
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_indices_without_a_sign_are_changed_and_repeated(dtype: torch.dtype) -> None:
+    def chosen(x: Any, index: Any) -> Any:
+        return x[index.to(torch.int64)]
+
+    kept: dict[Any, Any] = {}
+
+    def keeps(x: Any, index: Any) -> Any:
+        return chosen(x, kept.setdefault(index.shape, index.clone()))
+
+    x = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    inputs, only = [x, torch.tensor([2, 0, 2, 1]).to(dtype)], ["in place", "inputs repeated"]
+    rows = {row.name: row for row in check_function(chosen, chosen, inputs, only=only).rows}
+    assert [rows[name].verdict for name in ("in place index", "inputs repeated")] == ["right", "right"]
+    rows = {row.name: row for row in check_function(keeps, chosen, inputs, only=only).rows}
+    assert [rows[name].verdict for name in ("in place index", "inputs repeated")] == ["WRONG", "WRONG"]
+
+
 def test_a_mask_of_large_numbers_that_is_kept_by_its_shape() -> None:
     """What it fills in is no exponent, whose roundings excused another mask."""
     kept: dict[Any, Any] = {}
