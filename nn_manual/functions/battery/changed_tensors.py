@@ -11,7 +11,7 @@ from torch.autograd.function import BackwardCFunction
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.lists_and_dicts import check_lists_and_dicts
-from nn_manual.functions.battery.runs import on_other_values
+from nn_manual.functions.battery.other_inputs import moved_and_smaller, on_other_values
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong
 from nn_manual.functions.callables import Forward, floats
 from nn_manual.functions.exceptions import naming
@@ -86,7 +86,7 @@ def _other(case: FunctionCase, name: str, tensor: torch.Tensor) -> torch.Tensor:
     inputs = dict(zip(other.names, other.leaves, strict=True))
     if name in inputs:
         return as_tensor(inputs[name])
-    return 0.75 * tensor.detach().flatten().roll(1).reshape(tensor.shape)
+    return moved_and_smaller(tensor)
 
 
 def _has_own_backward(ran: Forward) -> bool:

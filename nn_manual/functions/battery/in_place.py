@@ -12,10 +12,10 @@ import torch
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, Number, as_tensor
-from nn_manual.functions.battery.runs import on_other_values
+from nn_manual.functions.battery.other_inputs import other_floats, other_integers, with_other_integers
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
 from nn_manual.functions.callables import applied, dtype_name, floats, gradients_of, is_array, label_of_function
-from nn_manual.functions.function_case import FunctionCase, with_leaves
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.outputs import named_outputs
 from nn_manual.functions.own_forward import OwnForward
@@ -28,10 +28,16 @@ def in_place(trial: Trial) -> Iterator[tuple[str, Run]]:
     """The same tensors with other values: this shows what a function keeps from an earlier run, by an address or for
     good.
     """
-    yield "", lambda: _in_place(trial.case, _other_floats)
+    yield "", lambda: _in_place(trial.case, other_floats)
     for i, (name, leaf) in enumerate(zip(trial.case.arguments.names, trial.case.arguments.leaves, strict=True)):
-        if is_array(leaf) and not floats(leaf) and _other_integers(as_tensor(leaf)) is not None:
+        if is_array(leaf) and not floats(leaf) and other_integers(as_tensor(leaf)) is not None:
             yield name, lambda i=i: _in_place(trial.case, lambda case: _other_at(case, i))  # type: ignore[misc] # a default
+
+
+def _other_at(case: FunctionCase, place: int) -> Iterator[FunctionCase]:
+    """Other integers or truth values in one input; then in all inputs, since they may have to fit each other."""
+    for chosen in ([place], range(len(case.arguments.leaves))):
+        yield with_other_integers(case, chosen)
 
 
 def _in_place(case: FunctionCase, others: Callable[[FunctionCase], Iterator[FunctionCase]]) -> None:
@@ -67,51 +73,6 @@ def _right_on_one_of(cases: Iterator[FunctionCase]) -> FunctionCase:
         raise Skip("it doesn't take other values")
     words = "differs where its inputs have other values: it is wrong on those, or keeps something of an earlier run"
     raise Wrong(f"{words}; {problem}") from problem
-
-
-def _other_floats(case: FunctionCase) -> Iterator[FunctionCase]:
-    """Floating inputs in other places and smaller; smaller alone, which leaves a symmetric matrix symmetric; or in
-    other places alone, which leaves probabilities and orthogonal matrices what they are.
-    """
-    yield on_other_values(case)
-    yield with_leaves(case, lambda tensor: 0.75 * tensor)
-    turned = with_leaves(case, lambda tensor: tensor.flip(tuple(range(tensor.ndim))))
-    pairs = zip(case.arguments.leaves, turned.arguments.leaves, strict=True)
-    if not any(torch.equal(as_tensor(one), as_tensor(other)) for one, other in pairs if floats(one)):
-        yield turned
-
-
-def _other_at(case: FunctionCase, place: int) -> Iterator[FunctionCase]:
-    """Other integers or truth values in one input; then in all inputs, since they may have to fit each other."""
-    places = range(len(case.arguments.leaves))
-    for chosen in ([place], places):
-        leaves = tuple(_changed(leaf) if i in chosen else leaf for i, leaf in enumerate(case.arguments.leaves))
-        yield replace(case, arguments=replace(case.arguments, leaves=leaves), drawn=True)
-
-
-def _changed(leaf: Any) -> Any:
-    other = _other_integers(as_tensor(leaf)) if is_array(leaf) and not floats(leaf) else None
-    if other is None:
-        return leaf
-    return other if isinstance(leaf, torch.Tensor) else other.numpy()
-
-
-def _other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Other values for a tensor that isn't floating; None if there are no others. Truth values are negated. Integers
-    that are all equal, such as a seed or a length, become their neighbour nearer to zero; 0 becomes 1. Ascending ones,
-    which may be offsets, are mirrored: they stay ascending, with the same ends. All others are reversed.
-    """
-    if tensor.numel() == 0 or tensor.is_complex():
-        return None
-    if tensor.dtype == torch.bool:
-        return ~tensor
-    own = tensor.to(torch.int64)  # torch neither turns nor subtracts unsigned ones
-    turned = own.flip(tuple(range(own.ndim)))
-    if bool((own == own.reshape(-1)[0]).all()):
-        turned = torch.where(own > 0, own - 1, own + 1)
-    elif own.equal(own.sort(-1).values):
-        turned = own[..., :1] + own[..., -1:] - own.flip(-1)
-    return None if torch.equal(turned, own) else turned.to(tensor.dtype)
 
 
 def _on_same_tensors(case: FunctionCase) -> Callable[[FunctionCase], FunctionCase]:

@@ -82,16 +82,16 @@ def cut(case: FunctionCase) -> FunctionCase | None:
     """The first rows and columns of large inputs; None if they are small. Axes of equal length keep an equal length."""
     if _count(case) <= LARGE:
         return None
-    lengths = [length for length in _lengths(case) if length > CUT + len(SMALL)]
-    return _shortened(case, {length: CUT + i for i, length in enumerate(lengths)})
+    lengths = [length for length in lengths_of(case) if length > CUT + len(SMALL)]
+    return shortened(case, {length: CUT + i for i, length in enumerate(lengths)})
 
 
 def cut_if_large(case: FunctionCase) -> FunctionCase:
     """The inputs themselves; if they are too large, their first rows and columns, with the same remainders."""
     if _count(case) <= MOST:
         return case
-    lengths = [length for length in _lengths(case) if length > _folded(length)]
-    return _shortened(case, {length: _folded(length) + i * BLOCK for i, length in enumerate(lengths)})
+    lengths = [length for length in lengths_of(case) if length > _folded(length)]
+    return shortened(case, {length: _folded(length) + i * BLOCK for i, length in enumerate(lengths)})
 
 
 def is_steady(case: FunctionCase) -> bool:
@@ -114,7 +114,8 @@ def _count(case: FunctionCase) -> int:
     return sum(math.prod(leaf.shape) for leaf in case.arguments.leaves if is_array(leaf))
 
 
-def _lengths(case: FunctionCase) -> list[int]:
+def lengths_of(case: FunctionCase) -> list[int]:
+    """The lengths of the inputs' axes, each once, in order."""
     return sorted({length for leaf in case.arguments.leaves if is_array(leaf) for length in leaf.shape})
 
 
@@ -122,7 +123,7 @@ def _folded(length: int) -> int:
     return min(length, BLOCK + length % BLOCK)
 
 
-def _shortened(case: FunctionCase, shorter: Mapping[int, int]) -> FunctionCase:
+def shortened(case: FunctionCase, shorter: Mapping[int, int]) -> FunctionCase:
     """The first rows and columns of the inputs: an axis gets the length that `shorter` has for its own."""
 
     def cut(leaf: Any) -> Any:

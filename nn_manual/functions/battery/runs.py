@@ -13,22 +13,31 @@ import torch
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.battery.one_run import back_of, forward_of, same_bits
+from nn_manual.functions.battery.other_inputs import (
+    on_other_values,
+    other_floats,
+    other_integers_or_truth_values,
+    other_sizes,
+)
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
 from nn_manual.functions.callables import Function, by_autograd
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
-from nn_manual.functions.function_case import FunctionCase, with_leaves
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.outputs import BUFFER
 from nn_manual.functions.settings import noticed_of
 
+TAKES_NO_OTHERS = "it takes no other inputs"
+
 
 def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Forward runs on the inputs and on other values; then the backward of each runs, and must belong to its own
-    forward. A module also runs on buffers that an earlier forward left: a running mean of zeros hides mistakes.
+    """Forward runs on the inputs and on others: other floating values, other integers, and another size. Then the
+    backward of each runs, and must belong to its own forward. A module also runs on buffers that an earlier forward
+    left: a running mean of zeros hides mistakes.
     """
-    yield "first back first", lambda: _first_back_first(trial.case)
-    yield "last back first", lambda: _last_back_first(trial.case)
+    yield "first back first", lambda: _first_back_first(trial)
+    yield "last back first", lambda: _last_back_first(trial)
     if trial.case.arguments.buffers:
         yield "buffers", lambda: _on_moved_buffers(trial.case)
     run_again = trial.function.run_again if isinstance(trial.function, Handwritten) else None
@@ -36,14 +45,39 @@ def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
         yield "of one object", lambda: _of_one_object(trial.case, run_again)
 
 
-def _first_back_first(case: FunctionCase) -> None:
-    other = on_other_values(case)
-    with _explained(case):
-        agree(case, lambda: _quietly(other, back=False))
-    if is_right(other):
-        first = forward_of(case)
+def _first_back_first(trial: Trial) -> None:
+    case = trial.case
+    for other in _others(trial):
         with _explained(case):
-            agree(replace(other, upstreams=other.upstreams[:1]), lambda: back_of(case, first))
+            agree(case, lambda other=other: _quietly(other, back=False))  # type: ignore[misc] # a default
+        if is_right(other):
+            first = forward_of(case)
+            with _explained(case):
+                agree(replace(other, upstreams=other.upstreams[:1]), lambda first=first: back_of(case, first))  # type: ignore[misc] # a default
+
+
+def _others(trial: Trial) -> list[FunctionCase]:
+    """Those of the other inputs that the function takes."""
+    case = trial.case
+    several = (other_floats(case), other_integers_or_truth_values(case), other_sizes(trial))
+    found = [other for cases in several for other in _first_taken(cases)]
+    if not found:
+        raise Skip(TAKES_NO_OTHERS)
+    return found
+
+
+def _first_taken(cases: Iterator[FunctionCase]) -> list[FunctionCase]:
+    """The first case that the reference and the function take, or none of them."""
+    for case in cases:
+        try:
+            with _silently():
+                forward_of(replace(case, function=case.reference))
+                forward_of(case)
+        except Exception as error:  # anyone's function may raise anything
+            raise_if_nobodys_fault(error)
+            continue
+        return [case]
+    return []
 
 
 def is_right(case: FunctionCase) -> bool:
@@ -55,18 +89,21 @@ def is_right(case: FunctionCase) -> bool:
         return False
 
 
-def _last_back_first(case: FunctionCase) -> None:
-    other = on_other_values(case)
-    with _explained(case):
-        agree(case, lambda: _quietly(other, back=True))
+def _last_back_first(trial: Trial) -> None:
+    for other in _others(trial):
+        with _explained(trial.case):
+            agree(trial.case, lambda other=other: _quietly(other, back=True))  # type: ignore[misc] # a default
 
 
 def _of_one_object(case: FunctionCase, run_again: Function) -> str | None:
     """Most classes for training keep what their last forward saved: that isn't wrong, but worth a note."""
+    taken = _first_taken(other_floats(case))
+    if not taken:
+        raise Skip(TAKES_NO_OTHERS)
     with naming(case.label, "a run"):
         expected = [grad if grad is None else grad.clone() for grad in back_of(case, forward_of(case))]
-        ran, other = forward_of(case), on_other_values(case)
-        case.arguments.call(lambda *positional, **named: run_again(ran.saved, *positional, **named), other.leaves())
+        ran = forward_of(case)
+        case.arguments.call(lambda *positional, **named: run_again(ran.saved, *positional, **named), taken[0].leaves())
         found = back_of(case, ran)
     if all(map(same_bits, expected, found)):
         return None
@@ -99,21 +136,22 @@ def _explained(case: FunctionCase) -> Iterator[None]:
         raise Wrong(f"{words} {how}; {wrong}") from wrong
 
 
-def on_other_values(case: FunctionCase) -> FunctionCase:
-    """The case with the same numbers, in other places and somewhat smaller: most functions take these."""
-    return with_leaves(case, lambda tensor: 0.75 * tensor.flatten().roll(1).reshape(tensor.shape))
-
-
 def _quietly(case: FunctionCase, *, back: bool) -> None:
-    """Run on values that the function may not take. Nothing of this run is compared."""
+    """Run on other inputs, of which the function may not take the backward. Nothing of this run is compared."""
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with _silently():
             ran = forward_of(case)
             if back:
                 back_of(case, ran)
     except Exception as error:  # anyone's function may raise anything
         raise_if_nobodys_fault(error)
+
+
+@contextlib.contextmanager
+def _silently() -> Iterator[None]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def retain_graph(trial: Trial) -> Iterator[tuple[str, Run]]:

@@ -1,0 +1,100 @@
+"""Other inputs of the same function: other floating values, other integers and truth values, and other sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.functions.arguments import as_tensor
+from nn_manual.functions.battery.lengths import Choice, free_dimensions, lengths_of, shortened
+from nn_manual.functions.battery.trial import Trial
+from nn_manual.functions.callables import dtype_name, floats, is_array
+from nn_manual.functions.function_case import FunctionCase, with_leaves
+
+
+def on_other_values(case: FunctionCase) -> FunctionCase:
+    """The case with the same floating numbers, in other places and somewhat smaller: most functions take these."""
+    return with_leaves(case, moved_and_smaller)
+
+
+def moved_and_smaller(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers, in other places and three quarters as large."""
+    return 0.75 * tensor.detach().flatten().roll(1).reshape(tensor.shape)
+
+
+def other_floats(case: FunctionCase) -> Iterator[FunctionCase]:
+    """Floating inputs in other places and smaller; smaller alone, which leaves a symmetric matrix symmetric; or in
+    other places alone, which leaves probabilities and orthogonal matrices what they are.
+    """
+    yield on_other_values(case)
+    yield with_leaves(case, lambda tensor: 0.75 * tensor)
+    turned = with_leaves(case, lambda tensor: tensor.flip(tuple(range(tensor.ndim))))
+    pairs = zip(case.arguments.leaves, turned.arguments.leaves, strict=True)
+    if not any(torch.equal(as_tensor(one), as_tensor(other)) for one, other in pairs if floats(one)):
+        yield turned
+
+
+def other_integers_or_truth_values(case: FunctionCase) -> Iterator[FunctionCase]:
+    """Others in all inputs, since they may have to fit each other; then in each alone."""
+    leaves = case.arguments.leaves
+    places = [i for i, leaf in enumerate(leaves) if _changed(leaf) is not leaf]
+    for chosen in [places, *([place] for place in places)] if places else ():
+        yield with_other_integers(case, chosen)
+
+
+def with_other_integers(case: FunctionCase, places: Collection[int]) -> FunctionCase:
+    """The case with other integers or truth values in the inputs at these places."""
+    leaves = tuple(_changed(leaf) if i in places else leaf for i, leaf in enumerate(case.arguments.leaves))
+    return replace(case, arguments=replace(case.arguments, leaves=leaves), drawn=True)
+
+
+def _changed(leaf: Any) -> Any:
+    other = other_integers(as_tensor(leaf)) if is_array(leaf) and not floats(leaf) else None
+    if other is None:
+        return leaf
+    return other if isinstance(leaf, torch.Tensor) else other.numpy()
+
+
+def other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Other values for a tensor that isn't floating; None if there are no others. Truth values are negated. Integers
+    that are all equal, such as a seed or a length, become their neighbour nearer to zero; 0 becomes 1. Ascending ones,
+    which may be offsets, are mirrored: they stay ascending, with the same ends. All others are reversed.
+    """
+    if tensor.numel() == 0 or tensor.is_complex():
+        return None
+    if tensor.dtype == torch.bool:
+        return ~tensor
+    own = tensor.to(torch.int64)  # torch neither turns nor subtracts unsigned ones
+    turned = own.flip(tuple(range(own.ndim)))
+    if bool((own == own.reshape(-1)[0]).all()):
+        turned = torch.where(own > 0, own - 1, own + 1)
+    elif own.equal(own.sort(-1).values):
+        turned = own[..., :1] + own[..., -1:] - own.flip(-1)
+    return None if torch.equal(turned, own) else turned.to(tensor.dtype)
+
+
+def other_sizes(trial: Trial) -> Iterator[FunctionCase]:
+    """All dimensions one longer, or each alone, or another one of a choice. Given inputs are cut instead, unless there
+    are integers among them: these may count rows, and a kernel would write behind the end.
+    """
+    case = trial.case
+    if callable(trial.inputs):
+        small, free = trial.small_sizes, free_dimensions(trial.sizes)
+        longer = [{name: small[name] + 1 for name in names} for names in (free, *([name] for name in free)) if names]
+        chosen = {name: given for name, given in trial.sizes.items() if isinstance(given, Choice)}
+        longer += [{name: size} for name, given in chosen.items() for size in given if size != small[name]]
+        for changed in longer:
+            try:
+                other = trial.at({**small, **changed})
+            except Exception as error:  # the user's own function of the sizes may raise anything
+                raise_if_nobodys_fault(error)
+                continue
+            yield replace(other, drawn=True)
+    elif not any(is_array(leaf) and "int" in dtype_name(leaf) for leaf in case.arguments.leaves):
+        lengths = [length for length in lengths_of(case) if length > 1]
+        for cut in (lengths, *([length] for length in lengths)):
+            yield replace(shortened(case, {length: length - 1 for length in cut}), drawn=True)
