@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from nn_manual.check.compare.comparison import CannotCompare, Comparison, Pair, compare
@@ -19,27 +19,28 @@ from nn_manual.functions.low_precision import TooCoarse
 from nn_manual.functions.pairs import Noticed, pairs, values_of_reference
 from nn_manual.functions.randomness import check_not_random
 from nn_manual.functions.swapped import describe_mixed_up
+from nn_manual.functions.watched_runs import Between
 
 #: The values of so many inputs are shown.
 MOST_INPUTS = 3
 
 
-def judge(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> FunctionReport:
+def judge(case: FunctionCase, between: Between | None = None) -> FunctionReport:
     """Compare everything that the function and its reference compute. Raises CannotCompare as `pairs` does, and for a
     function that is random, ValueError for a reference that is, and TooCoarse where all agrees that can be judged, and
     some can't.
     """
-    report = judge_in_part(case, before_backward)
+    report = judge_in_part(case, between)
     if report.agrees and report.not_judged:
         raise TooCoarse(report.not_judged[0])
     return report
 
 
-def judge_in_part(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> FunctionReport:
+def judge_in_part(case: FunctionCase, between: Between | None = None) -> FunctionReport:
     """The same, where the report says what can't be judged."""
     noticed = Noticed()
     try:
-        compared = list(pairs(case, before_backward, noticed))
+        compared = list(pairs(case, between, noticed))
     except TooCoarse:
         check_not_random(case, [])
         raise

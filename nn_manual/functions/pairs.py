@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +23,7 @@ from nn_manual.functions.function_case import LOW_PRECISION, SUPPORTED, Function
 from nn_manual.functions.low_precision import TooCoarse, allowed_in_low_precision, check_choices
 from nn_manual.functions.outputs import BUFFER, check_structure
 from nn_manual.functions.own_forward import OwnForward
-from nn_manual.functions.watched_runs import WatchedRuns
+from nn_manual.functions.watched_runs import Between, WatchedRuns
 
 #: The tolerance of integers and truth values: an integer of 64 bits that is off by 1 is beyond it.
 EXACT = 2.0**-64
@@ -40,12 +40,12 @@ class Noticed:
 
 
 def pairs(
-    case: FunctionCase, before_backward: Callable[[], object] | None = None, noticed: Noticed | None = None
+    case: FunctionCase, between: Between | None = None, noticed: Noticed | None = None
 ) -> Iterator[Pair]:
     """Every pair of tensors to compare: outputs, then gradients under each upstream gradient.
 
-    The function runs once for each upstream gradient. `before_backward`, where it is given, is called between its
-    forward and its backward. `noticed`, where it is given, gets what is noticed.
+    The function runs once for each upstream gradient. `between`, where it is given, runs between its forward and its
+    backward. `noticed`, where it is given, gets what is noticed.
 
     Raises CannotCompare if the function raises an error, or returns what can't be compared. Raises TypeError or
     ValueError if the reference is to blame.
@@ -67,7 +67,7 @@ def pairs(
     for kind, grad_outputs in _upstreams(case, differentiable):
         if not grad_outputs:
             return
-        grads = ours.run_backward(grad_outputs, before_backward)
+        grads = ours.run_backward(grad_outputs, between)
         with beside(case.reference, grads) as errors:
             their_grads = _back_through_reference(theirs, grad_outputs)
         doubled = {name: grad.double() for name, grad in grad_outputs.items()}

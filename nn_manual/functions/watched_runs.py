@@ -7,7 +7,7 @@ the values.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -29,6 +29,15 @@ HABITS = {
     "grad_output": "the gradient of its ",
     "returned": "",
 }
+
+
+class Between(NamedTuple):
+    """What runs between a forward and its backward, on what that forward returned; and what a message calls that
+    backward.
+    """
+
+    run: Callable[[Forward], object]
+    backward: str = "backward, after forward ran again on other values,"
 
 
 class WatchedRuns:
@@ -75,7 +84,7 @@ class WatchedRuns:
                     words += "; an autograd.Function that works in place returns its input and calls mark_dirty"
                 self.habits.setdefault("inputs", words)
 
-    def run_backward(self, grad_outputs: dict[str, torch.Tensor], before: Callable[[], object] | None) -> list[Any]:
+    def run_backward(self, grad_outputs: dict[str, torch.Tensor], between: Between | None) -> list[Any]:
         """The gradients, by one backward after one forward."""
         case = self.case
         # Here they must be near each other: the row `determinism` compares every bit.
@@ -83,10 +92,10 @@ class WatchedRuns:
             raise CannotCompare(words(case.label, name))
         assert self.forward is not None
         doing = "backward"
-        if before is not None:
-            before()
+        if between is not None:
+            between.run(self.forward)
             self.kept.check("forward, run again on other values, overwrote")
-            doing = "backward, after forward ran again on other values,"
+            doing = between.backward
         if "grad_output" in case.habits and not case.watched:
             grad_outputs = {name: as_copy(grad) for name, grad in grad_outputs.items()}
         self.keep({f"the gradient of its {name}": grad for name, grad in grad_outputs.items()})

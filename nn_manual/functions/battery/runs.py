@@ -6,11 +6,13 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.conduct.unchanged import Unchanged
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.battery.one_run import back_of, forward_of, same_bits
 from nn_manual.functions.battery.other_inputs import (
@@ -20,13 +22,14 @@ from nn_manual.functions.battery.other_inputs import (
     other_sizes,
 )
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
-from nn_manual.functions.callables import Function, by_autograd
+from nn_manual.functions.callables import Forward, Function, by_autograd
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.outputs import BUFFER
 from nn_manual.functions.settings import noticed_of
+from nn_manual.functions.watched_runs import Between
 
 TAKES_NO_OTHERS = "it takes no other inputs"
 
@@ -49,11 +52,11 @@ def _first_back_first(trial: Trial) -> None:
     case = trial.case
     for other in _others(trial):
         with _explained(case):
-            agree(case, lambda other=other: _quietly(other, back=False))  # type: ignore[misc] # a default
+            agree(case, _meanwhile(other, back=False))
         if is_right(other):
-            first = forward_of(case)
+            back_of_first = Between(partial(_back_of, case, forward_of(case)))
             with _explained(case):
-                agree(replace(other, upstreams=other.upstreams[:1]), lambda first=first: back_of(case, first))  # type: ignore[misc] # a default
+                agree(replace(other, upstreams=other.upstreams[:1]), back_of_first)
 
 
 def _others(trial: Trial) -> list[FunctionCase]:
@@ -80,6 +83,10 @@ def _first_taken(cases: Iterator[FunctionCase]) -> list[FunctionCase]:
     return []
 
 
+def _back_of(case: FunctionCase, first: Forward, _: Forward) -> None:
+    back_of(case, first)
+
+
 def is_right(case: FunctionCase) -> bool:
     """Whether the function takes these values in a run by itself, and agrees with its reference."""
     try:
@@ -92,7 +99,7 @@ def is_right(case: FunctionCase) -> bool:
 def _last_back_first(trial: Trial) -> None:
     for other in _others(trial):
         with _explained(trial.case):
-            agree(trial.case, lambda other=other: _quietly(other, back=True))  # type: ignore[misc] # a default
+            agree(trial.case, _meanwhile(other, back=True))
 
 
 def _of_one_object(case: FunctionCase, run_again: Function) -> str | None:
@@ -136,15 +143,19 @@ def _explained(case: FunctionCase) -> Iterator[None]:
         raise Wrong(f"{words} {how}; {wrong}") from wrong
 
 
-def _quietly(case: FunctionCase, *, back: bool) -> None:
-    """Run on other inputs, of which the function may not take the backward. Nothing of this run is compared."""
-    try:
-        with _silently():
-            ran = forward_of(case)
-            if back:
-                back_of(case, ran)
-    except Exception as error:  # anyone's function may raise anything
-        raise_if_nobodys_fault(error)
+def _meanwhile(other: FunctionCase, *, back: bool) -> Between:
+    """A run on other inputs, of which the function may not take the backward. Nothing of this run is compared."""
+
+    def run(_: Forward) -> None:
+        try:
+            with _silently():
+                ran = forward_of(other)
+                if back:
+                    back_of(other, ran)
+        except Exception as error:  # anyone's function may raise anything
+            raise_if_nobodys_fault(error)
+
+    return Between(run)
 
 
 @contextlib.contextmanager
@@ -155,28 +166,42 @@ def _silently() -> Iterator[None]:
 
 
 def retain_graph(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Backward runs twice after one forward, as `backward(retain_graph=True)` allows."""
+    """Backward runs twice after one forward, under two gradients of the output, as `backward(retain_graph=True)` and a
+    Jacobian allow it. The second is right, and leaves alone what the first returned.
+    """
     yield "", lambda: _twice_back(trial.case)
 
 
 def _twice_back(case: FunctionCase) -> str | None:
-    with naming(case.label, "backward"):
-        ran = forward_of(case)
-        first = [grad if grad is None else grad.to_dense().clone() for grad in back_of(case, ran)]
+    firsts = Unchanged(case.label, {})
+
+    def run_first(ran: Forward) -> None:
+        grads = zip(case.floating, back_of(case, ran), strict=True)
+        firsts.add({f"grad_{name}": grad.detach().to_dense() for name, grad in grads if grad is not None})
+
+    of_object = isinstance(case.function, Handwritten) and case.function.run_again is not None
     try:
-        with naming(case.label, "the second backward after one forward"):
-            second = back_of(case, ran)
+        agree(replace(case, watched=False), Between(run_first, "the second backward after one forward"))
+    except Wrong as wrong:
+        if of_object and _adds_up(case):
+            return "its gradients add up from call to call"
+        raise Wrong(f"the second backward after one forward is wrong: {wrong}") from wrong
     except CannotCompare as problem:
         if "saved" in case.habits:
             raise Skip("it writes into what it saved") from problem
         raise
-    for name, grad, again in zip(case.floating, first, second, strict=True):
-        if not same_bits(grad, again):
-            of_object = isinstance(case.function, Handwritten) and case.function.run_again
-            if of_object and grad is not None and again is not None and torch.allclose(2 * grad, again):
-                return "its gradients add up from call to call"
-            raise Wrong(f"grad_{name} of the second backward after one forward differs from that of the first")
+    # An object's gradients belong to its last backward.
+    if not of_object and "returned" not in case.habits and (changed := firsts.changed()):
+        raise Wrong(f"the second backward after one forward overwrites {changed} of the first")
     return None
+
+
+def _adds_up(case: FunctionCase) -> bool:
+    """Whether the second backward after one forward returns a gradient that is twice as large."""
+    ran = forward_of(case)
+    first = [grad if grad is None else grad.to_dense().clone() for grad in back_of(case, ran)]
+    both = zip(first, back_of(case, ran), strict=True)
+    return any(torch.allclose(2 * grad, again) for grad, again in both if grad is not None and again is not None)
 
 
 def settings(trial: Trial) -> Iterator[tuple[str, Run]]:

@@ -27,6 +27,7 @@ from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Checked, Handwritten
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.own_forward import OwnForward
+from nn_manual.functions.watched_runs import Between
 from nn_manual.layers.base import Domain
 from nn_manual.messages import counted
 
@@ -215,13 +216,13 @@ def in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
     return replace(arguments, leaves=leaves)
 
 
-def agree(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> str | None:
+def agree(case: FunctionCase, between: Between | None = None) -> str | None:
     """Raise Wrong if the function differs from its reference in this case; returns a note if it does so at a kink. In
     16 bits a row can make a gradient that is all rounding: this is excused as on drawn inputs.
     """
     if case.is_low:
         case = replace(case, drawn=True)
-    report = judge(case, before_backward)
+    report = judge(case, between)
     if not report.agrees:
         raise Wrong(report.in_words())
     for habit, sentence in report.habits.items():
