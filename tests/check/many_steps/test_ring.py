@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nets import replace_method
 from proving import points, prover_of, trained, trainer_of
 
-from nn_manual import AdamW, BatchNorm1d, Dropout, Linear, Sequential, Tanh, Trainer
+from nn_manual import AdamW, BatchNorm1d, Dropout, GradientMismatch, Linear, Sequential, Tanh, Trainer
 from nn_manual.check.many_steps import ring as ring_module
 from nn_manual.check.many_steps.ring import Ring
 from nn_manual.check.step.proof import ours_of
@@ -78,6 +79,25 @@ def test_each_step_is_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.array_equal(ring.given_before("1.running_mean")[i], kept["mean"])
         assert (ring.scheduled[i][0].lr, ring.num_updates[i], ring.numbers[i]) == (kept["lr"], i + 1, i + 2)
     made.flush()
+
+
+def test_the_batch_is_kept_as_it_was_before_the_step_could_write_into_it() -> None:
+    """The first layer doubles its input and the loss its target, before what they compute from it."""
+
+    def doubling(right: Any, component: Any, *arguments: Any) -> Any:
+        arguments[-1][...] *= 2 if made.num_steps == 3 else 1
+        return right(component, *arguments)
+
+    for name in ("input", "target"):
+        made = trainer()
+        replace_method({"input": made.model.layers[0], "target": made.loss}[name], "forward", doubling)
+        with pytest.raises(GradientMismatch) as raised:
+            trained(made, points(6))
+        assert made.num_steps == 3
+        batch = list(batches(points(6), 4, 0, 0))[2]
+        assert raised.value.batch is not None
+        for kept, given in zip(raised.value.batch, batch, strict=True):
+            np.testing.assert_array_equal(kept, given)
 
 
 def test_as_many_steps_as_fit_in_multiples_of_what_torch_takes_at_once() -> None:
