@@ -166,6 +166,8 @@ def _numbered(thing: Any, name: str, names: list[str], leaves: list[Any]) -> Any
         kind = type(thing).__name__
         made = f"{kind}({', '.join(field.name for field in fields(thing))})"
         raise TypeError(f"{name} is a dataclass, {kind}: pass its tensors alone, to a function that makes {made}")
+    if isinstance(thing, torch.Tensor) and thing.is_inference():
+        thing = thing.clone()  # autograd follows no tensor of torch.inference_mode
     names.append(name)
     leaves.append(thing)
     return Number(len(leaves) - 1)

@@ -148,8 +148,8 @@ def label_of_function(function: Any) -> str:
 
 
 def is_array(thing: Any) -> bool:
-    """Whether it is a numpy array or a torch tensor."""
-    return isinstance(thing, np.ndarray | torch.Tensor)
+    """Whether it is a torch tensor, or a numpy array of numbers or truth values; torch has no others."""
+    return isinstance(thing, torch.Tensor) or (isinstance(thing, np.ndarray) and thing.dtype.kind in "biufc")
 
 
 def dtype_name(array: Any) -> str:

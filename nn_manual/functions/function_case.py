@@ -85,10 +85,16 @@ class FunctionCase:
     @property
     def floating(self) -> tuple[str, ...]:
         """The names of the floating inputs, without frozen parameters. Raises ValueError if there is no floating input,
-        and TypeError for complex inputs and for dtypes that can't be judged.
+        and TypeError for complex or sparse inputs, another byte order, and dtypes that can't be judged.
         """
         both = zip(self.arguments.names, self.arguments.leaves, strict=True)
-        found = {name: dtype_name(leaf) for name, leaf in both if is_array(leaf)}
+        arrays = {name: leaf for name, leaf in both if is_array(leaf)}
+        for name, leaf in arrays.items():
+            if isinstance(leaf, torch.Tensor) and leaf.layout is not torch.strided:
+                raise TypeError(f"{name} is sparse: pass its values, to a function that makes it of them")
+            if isinstance(leaf, np.ndarray) and not leaf.dtype.isnative:
+                raise TypeError(f"{name} has another byte order than torch: pass {name}.astype({leaf.dtype.name!r})")
+        found = {name: dtype_name(leaf) for name, leaf in arrays.items()}
         found = {name: dtype for name, dtype in found.items() if "float" in dtype or "complex" in dtype}
         if not found:
             raise ValueError("none of the inputs is a floating array or tensor: there is no gradient to check")

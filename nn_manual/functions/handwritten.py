@@ -17,7 +17,7 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.arguments import Arguments, as_tensor
-from nn_manual.functions.callables import Forward, Function, as_copy, by_autograd, floats, label_of_function
+from nn_manual.functions.callables import Forward, Function, as_copy, by_autograd, floats, is_array, label_of_function
 from nn_manual.functions.exceptions import going_on
 from nn_manual.functions.outputs import named_outputs
 from nn_manual.functions.signatures import gradient_called, names_of, parameters_of
@@ -157,7 +157,7 @@ def _copied(leaf: Any) -> Any:
     """A copy in the same layout: a handwritten forward may write into it."""
     if isinstance(leaf, torch.Tensor):
         return as_copy(leaf.detach())
-    return as_copy(as_tensor(leaf)).numpy().view(type(leaf)) if isinstance(leaf, np.ndarray) else leaf
+    return as_copy(as_tensor(leaf)).numpy().view(type(leaf)) if is_array(leaf) else leaf
 
 
 def _array(tensor: torch.Tensor) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
@@ -51,9 +52,10 @@ class WatchedRuns:
         self.returned = Outputs({}, {})
 
     def keep(self, arrays: dict[str, Any]) -> None:
-        """Watch these arrays, too."""
+        """Watch these arrays, too, also those of text or objects."""
         if self.case.watched:
-            self.kept.add({name: array for name, array in arrays.items() if is_array(array)})
+            kinds = np.ndarray | torch.Tensor
+            self.kept.add({name: array for name, array in arrays.items() if isinstance(array, kinds)})
 
     def run_forward(self) -> dict[str, Any]:
         """Run forward, and return its outputs by name. The next run of backward belongs to it."""

@@ -45,6 +45,36 @@ def test_an_argument_that_does_not_fit_is_one_sentence(options: dict[str, Any], 
     assert str(caught.value) == words
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (np.ones(3, ">f8"), "x has another byte order than torch: pass x.astype('float64')"),
+        (torch.ones(2, 2).to_sparse(), "x is sparse: pass its values, to a function that makes it of them"),
+    ],
+)
+def test_an_input_that_torch_cannot_take(given: Any, words: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        check_function(lambda x: x.to_dense(), lambda x: x.to_dense(), [given])
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize("given", [np.array(["mean"]), np.array([[1], [2, 3]], dtype=object)])
+def test_an_array_of_text_or_objects_is_passed_on_as_it_is(given: Any) -> None:
+    def kept(x: Any, how: Any) -> Any:
+        assert how.tolist() == given.tolist()
+        return 2 * x
+
+    pair = (lambda x, how: (kept(x, how), None), lambda grad_output, _: 2 * grad_output)
+    report = check_function(pair, kept, [np.ones((4, 3)), given], skip=["cost"])
+    assert report.passed, report
+
+
+def test_a_tensor_of_inference_mode_is_an_input() -> None:
+    with torch.inference_mode():
+        x = torch.ones(3, 2)
+    assert check_function(torch.sin, torch.sin, [x], only=["settings"]).passed
+
+
 def test_a_size_may_be_any_whole_number() -> None:
     sizes: list[Any] = [np.int64(4), [np.int64(4), 5]]
     for size in sizes:

@@ -72,7 +72,7 @@ def same_values(array: ArrayOrTensor, before: ArrayOrTensor) -> bool:
     if array.dtype.kind in "biufc":
         return np.array_equal(array, before, equal_nan=True)
     # Text, objects and records, which have no NaN: of an object, this is its address.
-    return array.shape == before.shape and array.tobytes() == before.tobytes()
+    return array.shape == before.shape and array.tobytes() == np.asarray(before).tobytes()
 
 
 def arrays_in(saved: Any, place: str = "") -> Iterator[tuple[str, ArrayOrTensor]]:
