@@ -11,13 +11,14 @@ from torch.autograd.function import BackwardCFunction
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.lists_and_dicts import check_lists_and_dicts
-from nn_manual.functions.battery.other_inputs import moved_and_smaller, on_other_values
+from nn_manual.functions.battery.other_inputs import moved_and_smaller, on_other_values, other_integers
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong
 from nn_manual.functions.callables import Forward, floats
 from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.function_report import NOT_BY_AUTOGRAD
 from nn_manual.functions.handwritten import run_function
+from nn_manual.functions.outputs import BUFFER
 
 #: The node of the copies that a function gets as its inputs.
 OF_COPIES = "_CopiedBackward"
@@ -51,13 +52,16 @@ def _changed(trial: Trial, *, of_outputs: bool) -> None:
     for name in _of(case, ran, of_outputs=of_outputs):
         ran = _run(case)
         tensor = _of(case, ran, of_outputs=of_outputs)[name]
+        before_it = tensor.detach().clone()
+        with torch.no_grad():
+            tensor.copy_(_other(case, name, tensor, of_outputs=of_outputs))
         try:
-            with torch.no_grad():
-                tensor.copy_(_other(case, name, tensor))
             after = _back(case, ran)
         except Exception as error:  # torch's error, or one of the function's own
             raise_if_nobodys_fault(error)
             continue
+        finally:
+            tensor.data.copy_(before_it)  # it may be a table that the function keeps
         for wanted, grad, other in zip(case.floating, before, after, strict=True):
             if not _agree(grad, other):
                 words = f"grad_{wanted} changes when {name} changes in place between forward and backward"
@@ -74,19 +78,25 @@ def _back(case: FunctionCase, ran: Forward) -> list[Any]:
 
 
 def _of(case: FunctionCase, ran: Forward, *, of_outputs: bool) -> dict[str, torch.Tensor]:
-    """The floating inputs or outputs, by name."""
-    if of_outputs:
-        return {name: output for name, output in ran.outputs.items() if output.requires_grad}
-    return {name: given for name, given in zip(case.arguments.names, ran.given, strict=True) if floats(given)}
+    """The inputs or outputs that can have other values, by name. Nobody can write into an expanded or sparse tensor."""
+    inputs = dict(zip(case.arguments.names, ran.given, strict=True))
+    found = {k: v for k, v in ran.outputs.items() if not k.startswith(BUFFER)} if of_outputs else inputs
+    return {
+        name: tensor
+        for name, tensor in found.items()
+        if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided and 0 not in tensor.stride()
+        if floats(tensor) or other_integers(tensor) is not None
+    }
 
 
-def _other(case: FunctionCase, name: str, tensor: torch.Tensor) -> torch.Tensor:
+def _other(case: FunctionCase, name: str, tensor: torch.Tensor, *, of_outputs: bool) -> torch.Tensor:
     """Other values for the tensor; for an input, values that most functions take."""
+    if (others := None if floats(tensor) else other_integers(tensor)) is not None:
+        return others
+    if of_outputs:
+        return moved_and_smaller(tensor)
     other = on_other_values(case).arguments
-    inputs = dict(zip(other.names, other.leaves, strict=True))
-    if name in inputs:
-        return as_tensor(inputs[name])
-    return moved_and_smaller(tensor)
+    return as_tensor(dict(zip(other.names, other.leaves, strict=True))[name])
 
 
 def _has_own_backward(ran: Forward) -> bool:
