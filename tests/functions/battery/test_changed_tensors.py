@@ -191,3 +191,23 @@ def test_an_input_that_is_called_output() -> None:
 
     report = check_function(Sums, lambda output: output.exp().sum(-1), [X], only=["changed"])
     assert [row.name for row in report.wrong] == ["changed outputs"]
+
+
+def test_an_input_of_zeros_changes() -> None:
+    """As a bias does that starts at zero."""
+
+    class Scaled(Function):
+        @staticmethod
+        def forward(context: Any, x: Any, b: Any) -> Any:
+            context.b = b
+            context.save_for_backward(x)
+            return x * b.exp()
+
+        @staticmethod
+        def backward(context: Any, grad_output: Any) -> Any:
+            grad = grad_output * context.b.exp()
+            return grad, (grad * context.saved_tensors[0]).sum(0)
+
+    given = [X, torch.zeros(5, dtype=torch.float64)]
+    report = check_function(Scaled, lambda x, b: x * b.exp(), given, only=["changed"])
+    assert [row.name for row in report.wrong] == ["changed inputs"]
