@@ -22,6 +22,9 @@ class Stream(IntEnum):
     SAMPLE = 4
     UPSTREAM = 5
     KINDS = 6
+    HALF = 7
+    REPEATED = 8
+    STEADY = 9
 
 
 def generator(seed: int, stream: Stream, *counters: int) -> np.random.Generator:

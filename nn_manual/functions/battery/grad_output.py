@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from nn_manual import streams
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
 from nn_manual.functions.callables import by_autograd, dtype_name, floats, is_array
@@ -17,6 +18,7 @@ from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.function_report import NOT_BY_AUTOGRAD
 from nn_manual.functions.handwritten import run_function
 from nn_manual.functions.outputs import Outputs, check_structure
+from nn_manual.streams import Stream
 
 
 def transposed(tensor: torch.Tensor) -> torch.Tensor:
@@ -188,7 +190,7 @@ def _entry_alone(tensor: torch.Tensor, axis: int, index: int) -> torch.Tensor:
 
 def _half(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     """Zero except for a random half of the numbers, the same half each time."""
-    drawn = torch.rand(tensor.shape, generator=torch.Generator().manual_seed(seed))
+    drawn = torch.as_tensor(streams.generator(seed, Stream.HALF).random(tuple(tensor.shape)))
     return torch.where(drawn.to(tensor.device) < 0.5, tensor, 0)
 
 

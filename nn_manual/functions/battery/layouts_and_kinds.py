@@ -70,7 +70,7 @@ def _repeated(trial: Trial) -> None:
     """Integers repeat, as indices do: each becomes the smallest or the largest of them. If they were a permutation, the
     function may be for permutations alone: then the row is skipped, and its note says what came of it.
     """
-    generator = torch.Generator().manual_seed(trial.seed)
+    generator = streams.generator(trial.seed, Stream.REPEATED)
     arguments = trial.case.arguments
     lengths = {length for leaf in arguments.leaves if floats(leaf) for length in leaf.shape}
 
@@ -91,12 +91,12 @@ def _repeated(trial: Trial) -> None:
         raise
 
 
-def _of_two_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _of_two_values(tensor: torch.Tensor, generator: np.random.Generator) -> torch.Tensor:
     """Each integer becomes the smallest or the largest of them, the first two the same. Ascending integers, which may
     be offsets, stay ascending, with the same ends.
     """
     ends = torch.stack([tensor.min(), tensor.max()])
-    found = ends[torch.randint(2, tensor.shape, generator=generator)]
+    found = ends[torch.as_tensor(generator.integers(2, size=tuple(tensor.shape)))]
     found.view(-1)[:2] = ends[0]
     if tensor.equal(tensor.sort(-1).values):
         found = found.sort(-1).values

@@ -9,9 +9,11 @@ from typing import Any, TypeAlias
 
 import torch
 
+from nn_manual import streams
 from nn_manual.functions.callables import is_array
 from nn_manual.functions.function_case import FunctionCase, eps_of
 from nn_manual.functions.judged_case import judge
+from nn_manual.streams import Stream
 
 
 class Choice(tuple[int, ...]):
@@ -99,12 +101,12 @@ def is_steady(case: FunctionCase) -> bool:
     doesn't, and there another layout, which rounds in another order, shows nothing. 16 bits need no such test: they are
     judged by the reference's own distance.
     """
-    generator = torch.Generator().manual_seed(case.seed)
+    generator = streams.generator(case.seed, Stream.STEADY)
 
     def moved(tensor: torch.Tensor) -> torch.Tensor:
         if not tensor.is_floating_point():
             return tensor
-        signs = torch.randint(2, tensor.shape, generator=generator).to(tensor) * 2 - 1
+        signs = torch.as_tensor(generator.integers(2, size=tuple(tensor.shape))).to(tensor) * 2 - 1
         return tensor * (1 + eps_of(tensor.dtype) * signs)
 
     return case.is_low or judge(replace(case, function=case.reference, layout=moved)).agrees

@@ -22,7 +22,9 @@ def on_other_values(case: FunctionCase) -> FunctionCase:
 
 
 def moved_and_smaller(tensor: torch.Tensor) -> torch.Tensor:
-    """The same numbers, in other places and three quarters as large; zeros alone, as a bias has at first, become 1/4."""
+    """The same numbers, in other places and three quarters as large. If all are zero, as a bias is at first, they
+    become 1/4.
+    """
     other = 0.75 * tensor.detach().flatten().roll(1).reshape(tensor.shape)
     return other + 0.25 if torch.equal(other, tensor) else other
 

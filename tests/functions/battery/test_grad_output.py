@@ -75,3 +75,32 @@ def test_a_sum_that_goes_all_the_way_is_right() -> None:
     )
     assert report.passed
     assert {row.name: row.verdict for row in report.rows}["grad_output in part"] == "right"
+
+
+def test_a_random_half_is_not_the_mask_that_the_inputs_have() -> None:
+    """Both are drawn from one seed: the mask is what the generator of the inputs draws first."""
+
+    class Masked(torch.autograd.Function):
+        """Takes a gradient for masked already if it is zero in part, as far as the mask says."""
+
+        @staticmethod
+        def forward(context: Any, x: Any, mask: Any) -> Any:
+            context.save_for_backward(mask)
+            return x * mask
+
+        @staticmethod
+        def backward(context: Any, grad_output: Any) -> Any:
+            (mask,) = context.saved_tensors
+            is_everywhere = bool(grad_output.any(0).all() and grad_output.any(1).all())
+            is_masked = is_everywhere and not bool(grad_output.all())
+            return grad_output * (1 if is_masked else mask), None
+
+    def with_mask(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:
+        mask = torch.rand(N, D, generator=generator) < 0.5
+        return [torch.randn(N, D, generator=generator, dtype=torch.float64), mask]
+
+    report = check_function(
+        Masked, lambda x, mask: x * mask, with_mask, sizes={"N": 7, "D": 6}, only=["grad_output in part"]
+    )
+    assert [row.name for row in report.wrong] == ["grad_output in part"]
+    assert report.wrong[0].note.startswith("where it is zero except in a random half: grad_x, random upstream[")
