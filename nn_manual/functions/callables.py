@@ -102,7 +102,7 @@ def as_copy(tensor: torch.Tensor) -> torch.Tensor:
 
 def _saved_in_graph(outputs: Iterable[Any]) -> dict[Any, Any]:
     """What the autograd.Functions in the graph of some outputs saved: their tensors by number, and the attributes of
-    their contexts by name.
+    their contexts by name, with the number of the Function where several have one of this name.
     """
     tensors: list[Any] = []
     attributes: dict[str, Any] = {}
@@ -116,7 +116,10 @@ def _saved_in_graph(outputs: Iterable[Any]) -> dict[Any, Any]:
         nodes += [following for following, _ in node.next_functions]
         if isinstance(node, BackwardCFunction):
             tensors += node.saved_tensors
-            attributes |= vars(node)
+            attributes |= {
+                f"{name} of Function {len(seen)}" if name in attributes else name: value
+                for name, value in vars(node).items()
+            }
     return {**dict(enumerate(tensors)), **attributes}
 
 

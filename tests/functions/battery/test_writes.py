@@ -150,6 +150,33 @@ def test_a_backward_that_writes_into_the_input_that_an_object_keeps(function: An
         assert f" at {__file__}:" in report.wrong[0].note
 
 
+class InAttribute(torch.autograd.Function):
+    """Its backward writes into an attribute of its context, if it scales by 2."""
+
+    @staticmethod
+    def forward(context: Any, x: Any, scale: int) -> Any:
+        context.slope, context.scale = torch.full_like(x, scale), scale
+        return x * scale
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, upstream: Any) -> Any:
+        grad = upstream * context.slope
+        if context.scale == 2:
+            context.slope.zero_()
+        return grad, None
+
+
+@pytest.mark.parametrize("scales", [(2, 3), (3, 2)])
+def test_attributes_of_one_name_on_several_contexts_are_watched(scales: tuple[int, int]) -> None:
+    def both(x: Any) -> Any:
+        first, second = scales
+        return InAttribute.apply(InAttribute.apply(x, first), second)  # type: ignore[no-untyped-call] # torch has none
+
+    report = check_function(both, lambda x: x * 2 * 3, [torch.from_numpy(X)], only=["writes"])
+    assert [row.name for row in report.wrong] == ["writes saved"]
+
+
 def test_a_saved_input_that_is_overwritten_is_one_habit() -> None:
     def writes(upstream: Any, saved: Any) -> Any:
         saved[saved < 0] = 0
