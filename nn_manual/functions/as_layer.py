@@ -37,8 +37,9 @@ def as_layer(
     parameters: from sizes to the shapes of the parameters, by name. The sizes are the fields of the class, and its keys
     in a config: `- my_layers:Affine: {d_in: 64, d_out: 32}`. Without it there are none.
     reference: the definition on torch tensors, `reference(input, **parameters)`; without it, the layer is compared with
-    differences of its own forward, which takes long. name: of the class; by default forward's. What forward saved is
-    backward's last argument if that is called cache or saved, or the first one dout or grad_output; else its first.
+    differences of its own forward, which takes long. name: of the class; by default forward's, or PairLayer if it
+    has none. What forward saved is backward's last argument if that is called cache or saved, or the first one dout or
+    grad_output; else its first.
 
     A parameter with two axes or more begins uniform in ±1/sqrt(shape[0]), any other one as zero; a subclass may
     override `reset_parameters`. Raises TypeError for what is no pair of functions.
@@ -60,7 +61,8 @@ def as_layer(
     }
     if reference is not None:
         own["reference"] = _method(reference)
-    called = name or forward.__name__
+    own_name = getattr(forward, "__name__", "")  # a partial function has none, and a lambda's is no name of a class
+    called = name or (own_name if own_name.isidentifier() else PairLayer.__name__)
     made: type[PairLayer] = make_dataclass(called, fields, bases=(PairLayer,), namespace=own, eq=False)
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,12 @@ def test_one_without_parameters_and_in_float64() -> None:
     square = as_layer((lambda x: (x**2, x), lambda dout, cache: 2 * dout * cache), name="Square")
     model = Sequential(square(), seed=0, dtype="float64")
     assert check_gradients(model, MSELoss(), *(array.astype("float64") for array in data()[:1] * 2)).passed
+
+
+@pytest.mark.parametrize("forward", [partial(affine), lambda *arguments: affine(*arguments)])
+def test_a_forward_without_a_name(forward: Any) -> None:
+    assert as_layer((forward, affine_back), shapes).__name__ == "PairLayer"
+    assert as_layer((forward, affine_back), shapes, name="Affine").__name__ == "Affine"
 
 
 def test_what_does_not_fit() -> None:
