@@ -13,7 +13,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.errors import first_words_of, raise_if_nobodys_fault
-from nn_manual.functions.signatures import calls_saved_last, gradient_called, names_of, parameters_of
+from nn_manual.functions.signatures import calls_saved_last, gradients_called, names_of, parameters_of
 from nn_manual.layers.base import Layer
 
 #: From the fields of a layer to the shapes of its parameters, by name.
@@ -113,8 +113,8 @@ class PairLayer(Layer):
         returned = self.backward_of_pair(*arguments)
         names = self.parameter_shapes()
         if isinstance(returned, Mapping):
-            of_input = gradient_called(returned, [*names_of(self.forward_of_pair)[:1], "input"])
-            grads = [gradient_called(returned, [name]) for name in names]
+            called = [[*names_of(self.forward_of_pair)[:1], "input"], *([name, name] for name in names)]
+            of_input, *grads = gradients_called(returned, called)
         else:
             of_input, *grads = returned if isinstance(returned, tuple | list) else [returned]
             if len(grads) != len(names):

@@ -20,7 +20,7 @@ from nn_manual.functions.arguments import Arguments, as_tensor
 from nn_manual.functions.callables import Forward, Function, as_copy, by_autograd, floats, is_array, label_of_function
 from nn_manual.functions.exceptions import going_on
 from nn_manual.functions.outputs import named_outputs
-from nn_manual.functions.signatures import gradient_called, names_of, parameters_of
+from nn_manual.functions.signatures import gradients_called, names_of, parameters_of
 from nn_manual.messages import counted
 
 
@@ -78,7 +78,7 @@ class Handwritten:
         """The gradients of the floating inputs, as tensors."""
         floating = [i for i, leaf in enumerate(arguments.leaves) if floats(leaf)]
         if isinstance(returned, Mapping):
-            several = [self._by_name(returned, arguments, i) for i in floating]
+            several = self._by_name(returned, arguments, floating)
         elif isinstance(returned, tuple | list):
             several = list(returned)
             if len(several) == len(arguments.leaves) != len(floating):
@@ -105,11 +105,11 @@ class Handwritten:
                 kind = f"an array of {np.asarray(grad).dtype}"
         raise CannotCompare(f"{self.label}: grad_{name} is {kind}, not an array of numbers")
 
-    def _by_name(self, grads: Mapping[Any, Any], arguments: Arguments, i: int) -> Any:
+    def _by_name(self, grads: Mapping[Any, Any], arguments: Arguments, floating: Sequence[int]) -> list[Any]:
         # Else inputs may stand in another order than forward's, or be several leaves.
-        own = self.names[i : i + 1] if arguments.are_flat else ()
+        own = self.names if arguments.are_flat else ()
         try:
-            return gradient_called(grads, [*own, arguments.names[i]])
+            return gradients_called(grads, [[*own[i : i + 1], arguments.names[i]] for i in floating])
         except LookupError as problem:
             raise CannotCompare(f"{self.label}: {problem}") from None
 

@@ -38,7 +38,20 @@ def calls_saved_last(backward: Callable[..., Any]) -> bool:
     return len(names) > 1 and names[0] not in SAVED and (names[-1] in SAVED or names[0].startswith(UPSTREAM))
 
 
-def gradient_called(grads: Mapping[Any, Any], names: Sequence[str]) -> Any:
+def gradients_called(grads: Mapping[Any, Any], inputs: Sequence[Sequence[str]]) -> list[Any]:
+    """The gradients of inputs in a dict by name. Each input has several names, the best one first. A dict that has all
+    gradients under one prefix, and no others, is read so: "dt" may be the gradient of t where dt is an input, too.
+    Raises LookupError as `_gradient_called` does.
+    """
+    for prefix in PREFIXES:
+        for names in zip(*inputs, strict=False):
+            keys = [f"{prefix}{name}" for name in names]
+            if grads.keys() == set(keys):
+                return [grads[key] for key in keys]
+    return [_gradient_called(grads, names) for names in inputs]
+
+
+def _gradient_called(grads: Mapping[Any, Any], names: Sequence[str]) -> Any:
     """The gradient of an input in a dict by name: by the first of the input's names that is there. Raises LookupError
     where there is none, or where the dict has two for one name.
     """

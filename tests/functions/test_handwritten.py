@@ -65,6 +65,18 @@ def test_two_gradients_for_one_input_are_named() -> None:
     assert report.problem == "forward and twice: backward returned 2 gradients for W: 'grad_W', 'dW'"
 
 
+@pytest.mark.parametrize("prefix", ["d", "grad_", ""])
+def test_an_input_that_is_called_as_the_gradient_of_another(prefix: str) -> None:
+    def back(saved: Any, dout: Any) -> Any:
+        t, dt = saved
+        return {f"{prefix}dt": dout * t, f"{prefix}t": dout * 2 * dt}
+
+    given = [np.arange(1.0, 5), np.arange(3.0, 7)]
+    pair = (lambda t, dt: (t * dt, (t, dt)), back)
+    report = check_function(pair, lambda t, dt: t * dt, given, only=["retain_graph"])
+    assert {failure.name.partition(",")[0] for failure in report.failures} == {"grad_t"}
+
+
 def test_gradients_have_the_names_of_forward_where_the_reference_has_others() -> None:
     """`w` of forward is `x` of the reference."""
 
