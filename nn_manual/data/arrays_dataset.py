@@ -146,9 +146,10 @@ class Arrays(Dataset):
         """Read the file, check every number in it and split it by `seed`. Raises DataError, which names the place."""
         # Numbers stay in float64 until they are standardised. Others get the run's dtype, which takes less memory.
         is_wider = self.standardize or transform is not None or self.missing == "mean"
+        wide = np.dtype(np.float64) if is_wider else dtype
         # Where training filled nothing, there is nothing to fill with.
         fills = self.missing == "mean" and (transform is None or transform.filled is not None)
-        table = self._read(self.file, np.dtype(np.float64) if is_wider else dtype, transform or Transform(), fills=fills)
+        table = self._read(self.file, wide, transform or Transform(), fills=fills)
         known = with_names_of(table, transform or Transform(), str(self.file))
         examples, is_validation = Examples(numbers_of(table.input), table.target.array), None
         if self.validation_file is not None:

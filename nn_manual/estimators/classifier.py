@@ -55,7 +55,8 @@ class ManualClassifier(ClassifierMixin, Network):  # type: ignore[misc]  # sciki
             counts = np.bincount(labels)
             if self.patience is not None and counts.min() < 2:
                 name = classes.tolist()[int(counts.argmin())]
-                raise ValueError(f"class {name!r} has one example: with a patience, each class needs one that is held out")
+                words = "with a patience, each class needs one that is held out"
+                raise ValueError(f"class {name!r} has one example: {words}")
             self.model_, self.history_ = self._train(X, labels.astype(np.int64), len(classes), stratify=y)
             self.classes_ = classes
         return self

@@ -59,12 +59,11 @@ class Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     @contextmanager
     def _unchanged_by_failure(self) -> Iterator[None]:
         """The context of a `fit`. One that fails leaves the estimator as it was: scikit-learn first sets what X has."""
-        before = dict(vars(self))
+        before = self.__dict__.copy()
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__ = before
             raise
 
     def _train(

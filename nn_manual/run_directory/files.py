@@ -31,7 +31,7 @@ def check_exists(path: Path, kind: str = "run") -> None:
 
 
 def check_run_directory(path: Path) -> None:
-    """Raise DataError, naming `path`, if something is in it beside its lock, or if it is no directory. It needn't exist."""
+    """Raise DataError, naming `path`, if more than its lock is in it, or if it is no directory. It needn't exist."""
     try:
         contents = sorted({*os.listdir(path)} - {LOCK_FILE})
     except FileNotFoundError:

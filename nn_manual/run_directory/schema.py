@@ -1,6 +1,7 @@
 """The objects that are read back from a run directory: the type of each key. Anybody may have written them.
 
 docs/runs.md says what each key means. A key that isn't here is passed over, so that runs of other versions can be read.
+The file is long because it is a list, in which each object stands beside those that it is made of.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ class BestWeights(TypedDict):
 
 
 class GradientCheck(TypedDict, total=False):
-    """What a run says of its check when it has ended. `vacuous` are the sentences for which it fails."""
+    """What a run that has ended says of its check. `vacuous` are the sentences for which it has failed."""
 
     vacuous: list[Text]
 

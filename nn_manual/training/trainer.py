@@ -96,7 +96,7 @@ class Trainer:
 
     Of the Trainer's own settings, `lr_step` may change. Where steps aren't checked, `clip_grad_norm` and `lr_scheduler`
     may, too, and `loss` unless batches are cut into slices. The next step uses the new value; a value out of range
-    raises ValueError, and one of another kind TypeError. To set anything else raises AttributeError: it takes a new Trainer.
+    raises ValueError or TypeError. To set anything else raises AttributeError: it takes a new Trainer.
     """
 
     model: Sequential

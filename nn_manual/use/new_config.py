@@ -132,7 +132,7 @@ def _of_table(file: Path, shown: str, targets: Sequence[str], task: Task | None,
 
 
 def _num_held_out(file: Path, data: Mapping[str, tuple[Any, str]]) -> int:
-    """How many rows are held out with these fields: a row stays that alone has some name, and those of a small class."""
+    """How many rows are held out with these fields. Training keeps one of each name, and all of a small class."""
     arrays = Arrays(**{name: value for name, (value, _) in data.items()} | {"file": file})
     return len(arrays.load(RunConfig.seed, np.dtype(np.float64)).validation.target)
 

@@ -345,8 +345,9 @@ def test_what_was_never_proven_is_known_where_the_check_is_turned_off(
     sentences = whole["gradient_check"]["vacuous"]
     assert len(sentences) == 7
     _, summary = resume(tmp_path / "run" / "checkpoints" / f"step-{step}", ["gradient_check.every=0", "epochs=4"])
-    check = summary and summary["gradient_check"]
-    assert check and (check["steps"], check["vacuous"], check["unproven"]) == (step, sentences, sentences)
+    assert summary is not None
+    check = summary["gradient_check"]
+    assert (check["steps"], check["vacuous"], check["unproven"]) == (step, sentences, sentences)
 
 
 def test_the_check_remembers_what_it_saw_before_it_was_turned_off(config_path: Path, tmp_path: Path) -> None:

@@ -37,19 +37,18 @@ class TestRefused:
             run(load_config(config_path), tmp_path / "run")
         assert names(tmp_path / "run") == ["notes.txt"]
 
-    def test_a_directory_in_which_another_process_has_trained_since(
+    def test_a_directory_in_which_another_has_trained_since(
         self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """While this one made its model."""
-        made = new_run.TrainingRun
 
         def slow(*given: Any) -> TrainingRun:
-            monkeypatch.setattr(new_run, "TrainingRun", made)
+            monkeypatch.setattr(new_run, "TrainingRun", TrainingRun)
             run(load_config(config_path, ["epochs=1"]), tmp_path / "run")
-            return made(*given)
+            return TrainingRun(*given)
 
         monkeypatch.setattr(new_run, "TrainingRun", slow)
-        with pytest.raises(DataError, match=r"run: the run directory exists and isn't empty, it holds best\.safetensors$"):
+        with pytest.raises(DataError, match=r"the run directory exists and isn't empty, it holds best\.safetensors$"):
             run(load_config(config_path), tmp_path / "run")
         assert load_config(tmp_path / "run" / "config.yaml").epochs == 1
         assert json.loads((tmp_path / "run" / "summary.json").read_text())["epoch"] == 1
