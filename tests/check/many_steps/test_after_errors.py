@@ -240,7 +240,7 @@ def test_settings_that_change_are_refused(memory: int) -> None:
         for step in trainer.epoch(points(12), 4, seed=0, epoch=0):
             trainer.optimizer.lr = 0.2
             if step.number == 3:
-                trainer.optimizer.momentum = 0.6  # type: ignore[attr-defined]  # of SGD
+                trainer.optimizer.momentum = 0.6
 
     with pytest.raises(ValueError, match=r"SGD\.momentum was 0\.5 and is 0\.6\. In a checked training the lr alone"):
         anneal()
