@@ -67,6 +67,8 @@ def start(
 
     # Unbuffered, nothing would be left to write, and to fail, at exit.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    if file_limit != resource.RLIM_INFINITY:  # Python would leave cut-off files of compiled modules in the checkout
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
     return subprocess.Popen(
         [COMMAND, *arguments],
         stdin=stdin,

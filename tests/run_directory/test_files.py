@@ -347,6 +347,7 @@ from collections.abc import Callable
 from pathlib import Path
 from nn_manual.errors import DataError
 from nn_manual.run_directory.files import JsonLines
+sys.dont_write_bytecode = True  # files of compiled modules would be cut off, too
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write returns an error instead
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 try:
