@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from nn_manual.errors import raise_if_nobodys_fault, words_of
 
 
 def check_loss(calls: LossCalls, prediction: Array) -> None:
-    """Run the recorded loss again, on copies of the prediction, which may have been written into since, and of the
+    """Run a copy of the recorded loss, on copies of the prediction, which may have been written into since, and of the
     target. Raises CannotCompare where a method raises, writes into what it was given or what forward saved, or
-    overwrites what it returned when it runs again.
+    overwrites what it returned when it runs again, and for a loss that can't be copied.
     """
     assert calls.target is not None  # it ran
     _LossRuns(calls, prediction.copy(), calls.target.copy()).check()
@@ -27,8 +28,14 @@ class _LossRuns:
     """The runs of a loss on one prediction and target, and then on the rows of the prediction in another order."""
 
     def __init__(self, calls: LossCalls, prediction: Array, target: Array) -> None:
-        self.loss, self.prediction, self.target = calls.loss, prediction, target
+        self.prediction, self.target = prediction, target
         self.label = f"loss ({type(calls.loss).__name__})"
+        try:
+            self.loss = copy.deepcopy(calls.loss)
+        except BaseException as error:  # a loss may hold anything
+            raise_if_nobodys_fault(error)
+            text = f"{self.label} can't be copied, which the check needs: {words_of(error)}"
+            raise CannotCompare(text) from error
         self.kept = Unchanged(self.label, {"its prediction": prediction, "its target": target})
 
     def check(self) -> None:

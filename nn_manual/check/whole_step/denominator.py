@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from nn_manual.check import tolerances
 from nn_manual.check.step.calls import LossCalls
 from nn_manual.errors import raise_if_nobodys_fault
-from nn_manual.losses import as_number
+from nn_manual.losses import Loss, as_number
 from nn_manual.step.slices.cut import BatchPart, parts_of
 
 
@@ -41,7 +42,8 @@ def wrong_denominator(calls: LossCalls) -> str:
     tolerance = tolerances.sum_of_products(prediction.dtype, prediction.size)
     try:
         with np.errstate(all="ignore"):  # nothing may count in a half
-            halves = [_half(calls, part, tolerance) for part in parts_of(loss, target, 2)]
+            again = copy.deepcopy(loss)  # what it keeps of these runs must not be in later ones
+            halves = [_half(again, calls, part, tolerance) for part in parts_of(loss, target, 2)]
     except BaseException as error:  # a user's own loss need not take half a batch
         raise_if_nobodys_fault(error)
         return ""
@@ -60,16 +62,16 @@ def wrong_denominator(calls: LossCalls) -> str:
     return f"loss ({type(loss).__name__}): {words}, and its gradient has {first.factor:.6g}: override denominator"
 
 
-def _half(calls: LossCalls, part: BatchPart, tolerance: float) -> _Half | None:
+def _half(loss: Loss, calls: LossCalls, part: BatchPart, tolerance: float) -> _Half | None:
     """A half, or None where its gradient in the batch isn't a multiple of its own."""
     assert calls.prediction is not None
     assert calls.target is not None
     assert calls.grad_prediction is not None
     num_rows = len(calls.prediction) // len(calls.target)  # of each example
     rows = slice(num_rows * part.rows.start, num_rows * part.rows.stop)
-    value, saved = calls.loss.forward(calls.prediction[rows].copy(), calls.target[part.rows].copy())
-    own, in_batch = (grad.astype(np.float64) for grad in (calls.loss.backward(saved), calls.grad_prediction[rows]))
+    value, saved = loss.forward(calls.prediction[rows].copy(), calls.target[part.rows].copy())
+    own, in_batch = (grad.astype(np.float64) for grad in (loss.backward(saved), calls.grad_prediction[rows]))
     factor = float(np.vdot(own, in_batch) / np.vdot(own, own))
     if not np.abs(in_batch - factor * own).max() <= tolerance * np.abs(in_batch).max():  # NaN where it is 0
         return None
-    return _Half(part.weight, as_number(calls.loss, value), factor)
+    return _Half(part.weight, as_number(loss, value), factor)

@@ -103,7 +103,8 @@ class State:
         listed.write_text("\n".join(tests), encoding="utf-8")
         paths = os.pathsep.join(map(str, (self.tree, self.folder)))
         own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        environment = own | {"PYTHONPATH": paths, FOLDER: str(found)}
+        # A fault may leave a file as long as it was, within a second: Python would go on with the compiled module.
+        environment = own | {"PYTHONPATH": paths, FOLDER: str(found), "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-rfE", *options, f"@{listed}"]
         try:
             ended = subprocess.run(

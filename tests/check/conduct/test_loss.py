@@ -78,3 +78,32 @@ def test_in_training_no_layer_is_blamed(deed: str, words: str, way: dict[str, An
     with pytest.raises(GradientMismatch) as caught:
         list(trainer.epoch(batch(), 4, seed=0, epoch=0))
     assert problem_and_place(caught.value.report)[0] == f"loss (Misbehaves): {words}"
+
+
+class Counts(Misbehaves):
+    """It counts its runs: a check that ran it more often than the step does would change what it is."""
+
+    num_forwards = 0
+
+    def forward(self, prediction: Array, target: Array) -> tuple[Any, Array]:
+        self.num_forwards += 1
+        return super().forward(prediction, target)
+
+
+def test_a_copy_of_the_loss_runs_again() -> None:
+    loss = Counts()
+    assert check_gradients(net(), loss, *batch()).agrees
+    assert loss.num_forwards == 1
+
+
+class NoCopies(Misbehaves):
+    """A loss that can't be copied."""
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise TypeError("one is enough")
+
+
+def test_a_loss_that_cannot_be_copied_is_refused() -> None:
+    report = check_gradients(net(), NoCopies(), *batch())
+    text = "loss (NoCopies) can't be copied, which the check needs: TypeError: one is enough"
+    assert report.problem == text
