@@ -3,8 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/ready
-# --dist loadgroup: tests that share runs of several processes go to one worker, so that these run once.
-PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadgroup
+PYTEST := $(VENV)/bin/python -m pytest -n 2
 
 # The tests start hundreds of processes. Each would compile the package anew where no compiled files may be kept.
 unexport PYTHONDONTWRITEBYTECODE

@@ -17,7 +17,7 @@ from benchmarks.settings.facts import Facts
 from benchmarks.settings.setting import Place, Setting, SettingError
 
 #: As in `make test-all`, but with a form of report that has the file of each test.
-PYTEST = ["-m", "pytest", "-n", "2", "--dist", "loadgroup", "-o", "junit_family=xunit1"]
+PYTEST = ["-m", "pytest", "-n", "2", "-o", "junit_family=xunit1"]
 
 
 @dataclass

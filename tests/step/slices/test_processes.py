@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from processes import Case, log_of, run_cases, statuses_of
 
 from nn_manual.run_directory.weights import read_weights
@@ -51,9 +52,6 @@ LONG = ["epochs=100000", "gradient_check.every=0"]
 LAST = ["slices=6", "bitwise=true", "gradient_check.every=5"]
 EPOCH = "     1/100000"
 
-#: All in one worker of pytest-xdist: two would both run the cases that they share.
-pytestmark = pytest.mark.xdist_group("processes")
-
 
 def needed(request: pytest.FixtureRequest) -> set[str]:
     """The names of the cases that the chosen tests of this file look at."""
@@ -68,9 +66,20 @@ def needed(request: pytest.FixtureRequest) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the cases have run, each in the folder of its name."""
-    folder = tmp_path_factory.mktemp("processes")
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Where the cases have run, each in the folder of its name. Of pytest-xdist's workers, the first runs them."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "processes"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "ended").exists():
+            folder.mkdir()
+            run_all(needed(request), folder)
+            (folder / "ended").touch()
+    return folder
+
+
+def run_all(names: set[str], folder: Path) -> None:
+    """Run the cases of these names."""
     for name, text in {"own": CONFIG, "norm": NORM, "sync": SYNC}.items():
         (folder / f"{name}.yaml").write_text(text)
 
@@ -137,9 +146,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         case("memory", 2, function="memory_of_vectors"),
         case("buckets", 2, function="many_buckets"),
     ]
-    names = needed(request)
     run_cases([each for each in cases if {Path(each["logs"]).stem, Path(each["directory"]).name} & names], folder)
-    return folder
 
 
 def slow(*values: Any) -> Any:
