@@ -34,6 +34,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:  # noqa: ARG001 - the hook's signature
+    """From here on tests write modules, some twice within a second and as long as before: Python would take the second
+    one for the first, where it has kept that compiled. The tests' own modules are compiled by now.
+    """
+    sys.dont_write_bytecode = True
+
+
 @pytest.fixture(autouse=True)
 def _forget_modules_of_users() -> Iterator[None]:
     """Each test writes its own my_layers.py: the next one must not find what this one imported."""
