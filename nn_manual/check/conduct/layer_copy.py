@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from nn_manual.check.conduct.unchanged import Unchanged
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.places import place_of_error
 from nn_manual.errors import raise_if_nobodys_fault, words_of
+from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import descendants
 from nn_manual.layers.with_lengths import LENGTHS
+from nn_manual.losses import Loss
 from nn_manual.model.memory import bind, give_buffers
 
 _NONE = SimpleNamespace()
@@ -32,6 +34,18 @@ _WRITES = {
 }
 
 
+Owner = TypeVar("Owner", Layer, Loss)
+
+
+def copied(owner: Owner, label: str) -> Owner:
+    """A copy of a layer or a loss, to run its methods again. Raises CannotCompare for one that can't be copied."""
+    try:
+        return copy.deepcopy(owner)
+    except BaseException as error:  # it may hold anything
+        raise_if_nobodys_fault(error)
+        raise CannotCompare(f"{label} can't be copied, which the check needs: {words_of(error)}") from error
+
+
 class LayerCopy:
     """A copy of the layer of `calls`, with memory of its own. Two results count as the same if they differ by no more
     than `tolerance`, as a fraction of the largest number.
@@ -42,12 +56,7 @@ class LayerCopy:
 
     def __init__(self, calls: LayerCalls, tolerance: float) -> None:
         self.calls, self._tolerance = calls, tolerance
-        try:
-            self.layer = copy.deepcopy(calls.layer)
-        except BaseException as error:  # a layer may hold anything
-            raise_if_nobodys_fault(error)
-            text = f"{calls.label} can't be copied, which the check needs: {words_of(error)}"
-            raise CannotCompare(text) from error
+        self.layer = copied(calls.layer, calls.label)
         if LENGTHS in calls.noise:  # evaluation may have given the layer others since
             self.layer.noise = SimpleNamespace(**{name: array.copy() for name, array in calls.noise.items()})
         if calls.item.children:  # its children's views were copied one by one

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.conduct.layer_copy import copied
 from nn_manual.check.conduct.unchanged import Unchanged, arrays_in
 from nn_manual.check.step.calls import LossCalls
 from nn_manual.check.step.places import place_of_error, place_of_method
@@ -30,12 +30,7 @@ class _LossRuns:
     def __init__(self, calls: LossCalls, prediction: Array, target: Array) -> None:
         self.prediction, self.target = prediction, target
         self.label = f"loss ({type(calls.loss).__name__})"
-        try:
-            self.loss = copy.deepcopy(calls.loss)
-        except BaseException as error:  # a loss may hold anything
-            raise_if_nobodys_fault(error)
-            text = f"{self.label} can't be copied, which the check needs: {words_of(error)}"
-            raise CannotCompare(text) from error
+        self.loss = copied(calls.loss, self.label)
         self.kept = Unchanged(self.label, {"its prediction": prediction, "its target": target})
 
     def check(self) -> None:
