@@ -24,8 +24,8 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.defaults import defines
 
 
-def check_conduct(recording: Recording, plan: Plan, input: Array | None) -> None:
-    """Run a copy of each recorded layer several times, from the model's `input` on. Raises CannotCompare, naming the
+def check_conduct(recording: Recording, plan: Plan) -> None:
+    """Run a copy of each recorded layer several times, from the model's input on. Raises CannotCompare, naming the
     layer and the method, where one
 
     - raises, though it ran before;
@@ -39,6 +39,7 @@ def check_conduct(recording: Recording, plan: Plan, input: Array | None) -> None
 
     Then the loss, by the rules of `check_loss`.
     """
+    input = recording.first.input  # a copy: nobody has written into it
     assert input is not None  # check_structure has seen it
     in_chain = {item.name for item in plan.chain}
     tolerances = {quantity.name: quantity.tolerance for quantity in plan.forward}

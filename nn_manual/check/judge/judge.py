@@ -81,7 +81,7 @@ class Judge:
         if verdict.not_finite is not None:
             raise NotFiniteError(verdict.not_finite)
         if verdict.wrong or len(verdict.rounding) < len(failed):
-            check_conduct(step.recorded, step.plan, step.recorded.first.input)
+            check_conduct(step.recorded, step.plan)
             raise mismatch_of(self.report(step, verdict))
         if verdict.zeros:
             known = self.zeros.setdefault(step.input_shape, zeros.ZerosInTheory())

@@ -204,7 +204,7 @@ class GradientChecker:
         try:
             return update.compare(quantities)
         except GradientMismatch:
-            self._check_conduct()  # a layer that writes into its parameters makes the optimizer look wrong
+            check_conduct(self.recorded, self.plan())  # one that writes into its parameters makes the optimizer look wrong
             raise
 
     def accept(
@@ -241,7 +241,7 @@ class GradientChecker:
         try:
             check_structure(self.recorded, self.plan())
             if with_conduct:
-                self._check_conduct()  # before torch: what misbehaves may be its own reference
+                check_conduct(self.recorded, self.plan())  # before torch: what misbehaves may be its own reference
             step = self._proof()
             report = self.judge.with_evaluation(step, self.judge.report(step))
         except CannotCompare as problem:
@@ -272,7 +272,7 @@ class GradientChecker:
         with comparing():
             report = self.judge.with_evaluation(step, GradientReport(()))
             if report.failures and all(np.isfinite(failure.absolute) for failure in report.failures):
-                self._check_conduct()
+                check_conduct(self.recorded, self.plan())
                 raise mismatch_of(report)
 
     def unproven(self) -> tuple[str, ...]:
@@ -304,9 +304,6 @@ class GradientChecker:
     def run(self, input: Array | Padded, target: Array) -> None:
         """Forward, loss and backward, as a training step does them."""
         run_step(self.model, self.loss, input, target, input_grad=self.input_grad)
-
-    def _check_conduct(self) -> None:
-        check_conduct(self.recorded, self.plan(), self.recorded.first.input)
 
     def _proof(self) -> Proof:
         """The recorded step beside torch's. Raises CannotCompare."""
