@@ -91,9 +91,12 @@ def compiled_for_every_run() -> Iterator[None]:
 
 @contextmanager
 def noticing_anew() -> Iterator[None]:
-    """A context that begins with no change of a setting noticed."""
+    """A context that begins with no change of a setting noticed, and keeps none."""
     _noticed.clear()
-    yield
+    try:
+        yield
+    finally:
+        _noticed.clear()  # it holds the user's functions
 
 
 def noticed_of(function: object, run: Callable[[], object]) -> list[str]:

@@ -39,7 +39,7 @@ from nn_manual.check.step.reference import run_loss
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.model import Twin, as_tensor, threads_for
 from nn_manual.check.whole_step.evidence import Evidence
-from nn_manual.check.whole_step.settings import changes_since, settings_of
+from nn_manual.check.whole_step.settings import changes_since, settings_as_text
 from nn_manual.check.whole_step.update import UpdateChecker, compare_clipping
 from nn_manual.errors import GradientMismatch
 from nn_manual.losses import Loss
@@ -78,7 +78,7 @@ class GradientChecker:
         self.model, self.loss, self.optimizer = model, loss, optimizer
         self.max_norm, self.input_grad = max_norm, input_grad
         self.twin = Twin(model, loss)
-        self._settings_at_first = settings_of(model, loss)
+        self._settings_at_first = settings_as_text(model, loss)
         self.recorded = Recording(model, loss, copy_grads=max_norm is not None)
         self.judge = Judge(model, loss, input_grad=input_grad)
         self.update = UpdateChecker(optimizer, self.twin.param, scheduler) if optimizer else None
@@ -204,7 +204,7 @@ class GradientChecker:
         try:
             return update.compare(quantities)
         except GradientMismatch:
-            check_conduct(self.recorded, self.plan())  # one that writes into its parameters makes the optimizer look wrong
+            check_conduct(self.recorded, self.plan())  # a layer may write into its parameters
             raise
 
     def accept(

@@ -15,7 +15,7 @@ from nn_manual.model import Sequential
 PLAIN = (bool, int, float, str, NoneType, tuple, list)
 
 
-def settings_of(model: Sequential, loss: Loss) -> dict[str, str]:
+def settings_as_text(model: Sequential, loss: Loss) -> dict[str, str]:
     """The settings of layers and loss, as text, by names like "1 (BatchNorm1d).eps"."""
     owners: dict[str, Any] = {f"{name} ({type(layer).__name__})": layer for name, layer in descendants(model)}
     owners[type(loss).__name__] = loss
@@ -30,7 +30,7 @@ def settings_of(model: Sequential, loss: Loss) -> dict[str, str]:
 
 def changes_since(at_first: Mapping[str, str], model: Sequential, loss: Loss) -> list[str]:
     """A sentence for each setting that is another one now."""
-    now = settings_of(model, loss)
+    now = settings_as_text(model, loss)
     return [
         f"{name} was {before} when the check was made, and is {now[name]}: torch's version may still have the former"
         for name, before in at_first.items()
