@@ -22,7 +22,13 @@ from nn_manual.functions.judged_case import judge
 from nn_manual.functions.options import domains_of, dtypes_of, kinds_of, sizes_of, tolerance_of
 from nn_manual.functions.order_of_backward import compare_values
 from nn_manual.functions.own_dtype import in_own_dtype
-from nn_manual.functions.settings import compiled_for_every_run, kept_generators, noticing_anew, set_around
+from nn_manual.functions.settings import (
+    compiled_for_every_run,
+    in_full_precision,
+    kept_generators,
+    noticing_anew,
+    set_around,
+)
 from nn_manual.layers.base import Domain
 from nn_manual.messages import LONGEST_VALUE, one_line
 
@@ -125,7 +131,7 @@ def put_through(
     """
     chosen.check_lists()
     met: set[str] = set()
-    with kept_generators(), compiled_for_every_run(), noticing_anew():
+    with kept_generators(), in_full_precision(), compiled_for_every_run(), noticing_anew():
         with naming_what_runs("the comparison of the values", trial, told):
             floating = trial.case.floating  # raises what is wrong with the inputs
             for name in trial.domains.keys() - {"", *floating}:

@@ -14,6 +14,7 @@ import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import first_words_of, is_from_outside, raise_if_nobodys_fault, text_of
+from nn_manual.functions.device import wait_for_kernels
 from nn_manual.functions.settings import kept
 from nn_manual.messages import one_line
 
@@ -37,11 +38,12 @@ RUN_THE_REFERENCE = {
 @contextmanager
 def going_on(function: object) -> Iterator[None]:
     """A context for a user's function that turns sys.exit() and the like into a RuntimeError: sys.exit() would end the
-    check as if all were right. Global settings that it changes are set back.
+    check as if all were right. Global settings that it changes are set back. An error of its kernels is raised here.
     """
     with kept(by=function):
         try:
             yield
+            wait_for_kernels()
         except Exception:
             raise
         except BaseException as end:

@@ -115,6 +115,11 @@ class FunctionCase:
         return self.eps_of_low_precision is not None
 
     @property
+    def is_on_cuda(self) -> bool:
+        """Whether an input lies on a CUDA device."""
+        return any(is_array(leaf) and as_tensor(leaf).is_cuda for leaf in self.arguments.leaves)
+
+    @property
     def is_in_float32(self) -> bool:
         """Whether all floating inputs are float32."""
         return all(dtype_name(leaf) == "float32" for leaf in self.arguments.leaves if floats(leaf))

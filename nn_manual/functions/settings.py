@@ -5,14 +5,53 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
-#: How each is read, and how it is set.
-SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
+from nn_manual.functions.device import in_use
+
+#: How a setting is read, and how it is set.
+Access: TypeAlias = tuple[Callable[[], Any], Callable[[Any], object]]
+
+
+def _matmul_precision() -> str | None:
+    """torch's one setting for all products; None where those of single backends differ from it, and torch refuses."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return None
+
+
+def _set_matmul_precision(precision: str | None) -> None:
+    if precision is not None:
+        torch.set_float32_matmul_precision(precision)
+
+
+#: The backends in which torch may round float32 numbers to TF32 or bfloat16 before it multiplies them.
+_BACKENDS: dict[str, Any] = {
+    "": torch.backends,
+    "cuda.matmul.": torch.backends.cuda.matmul,
+    "cudnn.conv.": torch.backends.cudnn.conv,  # type: ignore[attr-defined] # torch has no types here
+    "cudnn.rnn.": torch.backends.cudnn.rnn,
+    "mkldnn.matmul.": torch.backends.mkldnn.matmul,  # type: ignore[attr-defined] # as above
+    "mkldnn.conv.": torch.backends.mkldnn.conv,  # type: ignore[attr-defined] # as above
+    "mkldnn.rnn.": torch.backends.mkldnn.rnn,  # type: ignore[attr-defined] # as above
+}
+_GENERAL = "torch.get_float32_matmul_precision()"
+#: The general ones come first: they set some of the others.
+PRECISIONS: dict[str, Access] = {_GENERAL: (_matmul_precision, _set_matmul_precision)} | {
+    f"torch.backends.{name}fp32_precision": (
+        partial(getattr, backend, "fp32_precision"),
+        partial(setattr, backend, "fp32_precision"),
+    )
+    for name, backend in _BACKENDS.items()
+}
+
+SETTINGS: dict[str, Access] = {
     "sys.stdout": (lambda: sys.stdout, lambda stream: setattr(sys, "stdout", stream)),
     "sys.stderr": (lambda: sys.stderr, lambda stream: setattr(sys, "stderr", stream)),
     "torch.get_default_dtype()": (torch.get_default_dtype, torch.set_default_dtype),
@@ -22,10 +61,7 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
         torch.get_deterministic_debug_mode,
         torch.set_deterministic_debug_mode,
     ),
-    "torch.get_float32_matmul_precision()": (
-        torch.get_float32_matmul_precision,
-        torch.set_float32_matmul_precision,
-    ),
+    **PRECISIONS,
     'torch.is_autocast_enabled("cpu")': (
         lambda: torch.is_autocast_enabled("cpu"),
         lambda enabled: torch.set_autocast_enabled("cpu", enabled),
@@ -90,6 +126,21 @@ def compiled_for_every_run() -> Iterator[None]:
 
 
 @contextmanager
+def in_full_precision() -> Iterator[None]:
+    """A context in which torch rounds no float32 number to TF32 or bfloat16 before a product. On a device, it does so
+    by default in convolutions: they are off by 1e-3 then, and in each layout by something else.
+    """
+    before = {name: read() for name, (read, _) in PRECISIONS.items()}
+    try:
+        for name, (_, write) in PRECISIONS.items():
+            write("highest" if name == _GENERAL else "ieee")
+        yield
+    finally:
+        for name, (_, write) in PRECISIONS.items():
+            write(before[name])
+
+
+@contextmanager
 def noticing_anew() -> Iterator[None]:
     """A context that begins with no change of a setting noticed, and keeps none."""
     _noticed.clear()
@@ -119,10 +170,13 @@ def noticed_of(function: object, run: Callable[[], object]) -> list[str]:
 def kept_generators() -> Iterator[None]:
     """A context after which the global generators go on as if nothing had been drawn."""
     state, numpys, pythons = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    on_devices = torch.cuda.get_rng_state_all() if in_use() else []
     try:
         yield
     finally:
         torch.set_rng_state(state)
+        with suppress(RuntimeError):  # of a device that a kernel has made useless for this process
+            torch.cuda.set_rng_state_all(on_devices)
         np.random.set_state(numpys)
         random.setstate(pythons)
 

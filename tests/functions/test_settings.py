@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from nn_manual import check_function
-from nn_manual.functions.settings import SETTINGS
+from nn_manual.functions.settings import PRECISIONS, SETTINGS
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,48 @@ def test_an_interrupt_names_the_row_that_hangs() -> None:
     with pytest.raises(KeyboardInterrupt) as interrupted:
         check_function(hangs, torch.sin, inputs, sizes={"N": 4})
     assert interrupted.value.__notes__ == ["in row sizes N=13 of hangs"]
+
+
+PRODUCTS = {
+    "the general one": lambda: torch.set_float32_matmul_precision("medium"),
+    "one backend's": lambda: setattr(torch.backends.cuda.matmul, "fp32_precision", "tf32"),
+    "another backend's": lambda: setattr(torch.backends.mkldnn.conv, "fp32_precision", "bf16"),  # type: ignore[attr-defined] # torch has no types here
+    "every backend's": lambda: setattr(torch.backends, "fp32_precision", "tf32"),
+}
+
+
+@pytest.fixture
+def of_backends() -> Iterator[None]:
+    """torch's default after a test: what is set for every backend, and then for each."""
+    before = {name: read() for name, (read, _) in PRECISIONS.items()}
+    yield
+    for name, (_, write) in PRECISIONS.items():
+        write(before[name])
+
+
+@pytest.mark.usefixtures("of_backends")
+@pytest.mark.parametrize("chosen", PRODUCTS)
+def test_products_are_rounded_to_float32_alone(chosen: str) -> None:
+    """Whatever is set around the check: TF32 has ten bits."""
+    PRODUCTS[chosen]()
+    before, seen = {name: read() for name, (read, _) in PRECISIONS.items()}, set[tuple[str, ...]]()
+
+    def sine(x: torch.Tensor) -> torch.Tensor:
+        seen.add(tuple(read() for read, _ in PRECISIONS.values()))
+        return x.sin()
+
+    assert check_function(sine, torch.sin, [torch.ones(3)], only=["settings"]).passed
+    assert seen == {("highest", *["ieee"] * 7)}
+    assert {name: read() for name, (read, _) in PRECISIONS.items()} == before
+
+
+@pytest.mark.usefixtures("of_backends")
+@pytest.mark.parametrize("chosen", PRODUCTS)
+def test_rounded_products_are_named(chosen: str) -> None:
+    def sine(x: torch.Tensor) -> torch.Tensor:
+        PRODUCTS[chosen]()
+        return x.sin()
+
+    report = check_function(sine, torch.sin, [torch.ones(3)], only=["settings"])
+    assert [row.name for row in report.wrong] == ["settings"]
+    assert "precision" in report.wrong[0].note

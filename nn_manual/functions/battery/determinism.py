@@ -17,18 +17,21 @@ from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, on_all_si
 from nn_manual.functions.callables import is_array
 from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.judged_case import judge
 
 #: Past the usual block; past a large one; and so long that a small matrix has more than the 32,768 numbers from which
 #: torch splits an operation among threads. Who splits work and adds up in no fixed order differs in the last bits.
 LARGER = (257, 1025, 8193)
 #: Once a size takes so many seconds of the processor, longer ones are skipped: one 8 times as long may take 64 times.
 MOST_SECONDS = 0.05
-#: How many pairs of runs must agree under torch's switch: threads don't always differ.
+#: How many pairs of runs must agree under torch's switch, and how many must be right: threads don't always differ.
 TIMES = 3
 
 
 def determinism(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Two runs on the same inputs agree to the last bit. A function that is random by design takes a seed or a mask."""
+    """Two runs on the same inputs agree to the last bit; on a device, within rounding. A function that is random by
+    design takes a seed or a mask.
+    """
     yield "", lambda: _on_all_sizes(trial)
     seconds = dict[str, float]()
     for name in free_dimensions(trial.sizes):
@@ -59,7 +62,8 @@ def _long(trial: Trial, name: str, size: int, seconds: dict[str, float]) -> str 
 
 def _deterministic(case: FunctionCase) -> str | None:
     """Some of torch's own operations add up in no fixed order, unless torch's switch forbids it: a function that is
-    made of them is right, and gets a note.
+    made of them is right, and gets a note. So is a kernel on a device whose runs are all right within rounding: blocks
+    that add to one number take turns as they come, and no switch forbids it.
     """
     with naming(case.label, "a run"):
         different = _differing(case)
@@ -70,6 +74,8 @@ def _deterministic(case: FunctionCase) -> str | None:
     words = f"{different} differs when it runs twice on the same inputs"
     if is_torchs:
         return f"{words}, unless torch.use_deterministic_algorithms(True) is set"
+    if case.is_on_cuda and all(judge(case).agrees for _ in range(TIMES)):
+        return f"{words}, by no more than rounding"
     raise Wrong(f"{words}; a function that is random by design takes a seed or a mask")
 
 

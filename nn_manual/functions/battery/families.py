@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import first_words_of, out_of_memory, raise_if_nobodys_fault
+from nn_manual.functions import device
 from nn_manual.functions.battery.changed_tensors import changed
 from nn_manual.functions.battery.determinism import determinism
 from nn_manual.functions.battery.dimensions import sizes
@@ -41,7 +42,7 @@ BAR_AFTER = 2
 
 def cuda(trial: Trial) -> Iterator[tuple[str, Run]]:
     """The same rows on CUDA tensors, where there is a device."""
-    if trial.is_pair or trial.device is not None or not torch.cuda.is_available():
+    if trial.is_pair or trial.case.is_on_cuda or not torch.cuda.is_available():
         yield "", lambda: _no_cuda(trial)
         return
     on_device = replace(trial, device="cuda")
@@ -51,9 +52,11 @@ def cuda(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 
 def _no_cuda(trial: Trial) -> None:
-    if trial.device is not None or torch.cuda.is_available():
-        raise Skip("a pair runs on its inputs' device")
-    raise Skip("there is no CUDA device here")
+    if not torch.cuda.is_available():
+        raise Skip("there is no CUDA device here")
+    if trial.case.is_on_cuda:
+        raise Skip("the inputs lie on a CUDA device: all rows have run there")
+    raise Skip("a pair runs on its inputs' device")
 
 
 FAMILIES: dict[str, Family] = {
@@ -79,6 +82,9 @@ FAMILIES: dict[str, Family] = {
     "cuda": cuda,
     "cost": cost,
 }
+
+
+LOST_DEVICE = "a kernel of the function, of its reference or of its inputs ended the use of the device in this process"
 
 
 #: Is called with what begins, "row no_grad", and then with the row: nothing else is known once a function has ended the
@@ -157,6 +163,9 @@ def run_rows(
             continue
         with naming_what_runs(f"row {row}", trial, told):
             rows.append(_row(name, variant, run, chosen, met))
+        if failed := device.lost():
+            rows[-1] = BatteryRow(name, variant, "WRONG", one_line(f"{LOST_DEVICE}: {failed}"))
+            known_rows = {"": ("skipped", AS_ABOVE)}
         told(rows[-1])
     return tuple(rows)
 

@@ -12,9 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.trial import Run, Trial
-from nn_manual.functions.callables import is_array
 from nn_manual.functions.exceptions import raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Checked, run_function
@@ -55,7 +53,7 @@ def _measured(case: FunctionCase, function: Checked) -> tuple[float, int]:
 
     def run() -> None:
         run_function(function, case.arguments, case.leaves(), case.wants()).backward(grad_outputs)
-        if _on_cuda(case):
+        if case.is_on_cuda:
             torch.cuda.synchronize()
 
     peak = _peak(case, run)
@@ -67,12 +65,8 @@ def _measured(case: FunctionCase, function: Checked) -> tuple[float, int]:
     return median(seconds), peak
 
 
-def _on_cuda(case: FunctionCase) -> bool:
-    return any(is_array(leaf) and as_tensor(leaf).is_cuda for leaf in case.arguments.leaves)
-
-
 def _peak(case: FunctionCase, run: Callable[[], object]) -> int:
-    if _on_cuda(case):
+    if case.is_on_cuda:
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         run()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -9,10 +11,12 @@ import torch
 from products import Product, inputs, product
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+from torch.nn.grad import conv2d_input, conv2d_weight
 
 from nn_manual import check_function
+from nn_manual.functions import device
 from nn_manual.functions.battery.families import FAMILIES
-from nn_manual.functions.function_report import FunctionReport
+from nn_manual.functions.function_report import AS_ABOVE, FunctionReport
 
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
 
@@ -38,6 +42,20 @@ def verdicts(report: FunctionReport) -> dict[str, tuple[str, str]]:
 def test_without_a_device_the_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert verdicts(check(Product, only=["cuda"])) == {"": ("skipped", "there is no CUDA device here")}
+
+
+def test_a_device_that_is_lost_ends_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row that lost it is named, and no row is blamed for it."""
+    found = iter(["", "", "AcceleratorError: CUDA error: device-side assert triggered"])
+    monkeypatch.setattr(device, "lost", lambda: next(found, "a look too many"))
+    first, second, third, *others = check(Product).rows
+    assert {first.verdict, second.verdict} == {"right"}
+    assert (third.name, third.verdict) == ("grad_output strided", "WRONG")
+    assert third.note == (
+        "a kernel of the function, of its reference or of its inputs ended the use of the device in this process: "
+        "AcceleratorError: CUDA error: device-side assert triggered"
+    )
+    assert {(row.verdict, row.note) for row in others} == {("skipped", AS_ABOVE)}
 
 
 @pytest.mark.slow
@@ -71,6 +89,8 @@ def test_inputs_may_lie_there() -> None:
     """It alone is given CUDA tensors."""
     x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0)).cuda()
     assert check_function(Product, product, [x, 2 * x]).passed
+    (row,) = [row for row in check_function(Product, product, [x, 2 * x], only=["cuda"]).rows if row.family == "cuda"]
+    assert (row.verdict, row.note) == ("skipped", "the inputs lie on a CUDA device: all rows have run there")
     report = check_function(WrongThere, product, [x, 2 * x], only=["writes"])
     assert [failure.name for failure in report.failures] == ["grad_y, random upstream", "grad_y, negative upstream"]
 
@@ -117,3 +137,92 @@ def test_integers_that_repeat_there() -> None:
     x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0)).cuda()
     report = check_function(gather, lambda x, rows: x[rows], [x, torch.tensor([2, 0, 1, 3]).cuda()])
     assert report.passed, report
+
+
+@pytest.mark.slow
+@on_cuda
+def test_kernels_that_add_in_no_order_are_right_there() -> None:
+    """It alone differs by rounding on a device, and draws from its generator, which goes on as before."""
+
+    class Adds(Product):
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            return Product.backward(context, grad_output * (1 + 1e-14 * torch.rand_like(grad_output)))
+
+    torch.cuda.manual_seed(5)
+    before = torch.cuda.get_rng_state()
+    report = check(Adds, only=["determinism"])
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+    found = {row.name: (row.verdict, row.note) for row in report.rows if row.verdict != "skipped"}
+    words = "grad_x differs when it runs twice on the same inputs"
+    assert found["determinism"] == ("WRONG", f"{words}; a function that is random by design takes a seed or a mask")
+    assert found["cuda determinism"] == ("right", f"{words}, by no more than rounding")
+
+
+@pytest.mark.slow
+@on_cuda
+def test_convolutions_keep_float32s_digits_there() -> None:
+    """It alone convolves on a device, where torch rounds to TF32 by default, and otherwise in each layout."""
+
+    class Convolution(Function):
+        @staticmethod
+        def forward(context: Any, x: Any, weight: Any) -> Any:
+            context.save_for_backward(x, weight)
+            return torch.conv2d(x, weight, padding=1)
+
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            x, weight = context.saved_tensors
+            grad_x = conv2d_input(x.shape, weight, grad_output, padding=1)  # type: ignore[no-untyped-call] # torch has no types here
+            grad_weight = conv2d_weight(x, weight.shape, grad_output, padding=1)  # type: ignore[no-untyped-call] # as above
+            return grad_x, grad_weight
+
+    def images(generator: torch.Generator, N: int, C: int, H: int) -> list[torch.Tensor]:
+        x = torch.randn(N, C, H, H, generator=generator)
+        return [x.cuda(), torch.randn(4, C, 3, 3, generator=generator).cuda()]
+
+    report = check_function(
+        Convolution, lambda x, weight: torch.conv2d(x, weight, padding=1), images, sizes={"N": 3, "C": 16, "H": 16}
+    )
+    assert report.passed, report
+
+
+#: Its backward asks for a row that isn't there, for seven rows alone.
+LOSES = """
+import torch
+from torch.autograd.function import once_differentiable
+from torch.nn.grad import conv2d_input, conv2d_weight
+from nn_manual import check_function
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        context.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    @once_differentiable
+    def backward(context, grad_output):
+        (x,) = context.saved_tensors
+        rows = torch.arange(len(x), device=x.device) + (len(x) == 7)
+        return (2 * x * grad_output)[rows]
+
+def inputs(generator, N, D):
+    return [torch.randn(N, D, generator=generator).cuda()]
+
+report = check_function(Square, lambda x: x * x, inputs, sizes={"N": 7, "D": 5})
+print(*sorted({(row.verdict, row.note) for row in report.wrong}), sep="\\n")
+print(next(row.name for row in report.wrong))
+"""
+
+
+@pytest.mark.slow
+@on_cuda
+def test_a_kernel_that_loses_the_device_is_named() -> None:
+    """It alone loses a device, in a process of its own."""
+    ran = subprocess.run([sys.executable, "-c", LOSES], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+    assert "ended the use of the device in this process: AcceleratorError: CUDA error: device-side assert" in ran.stdout
