@@ -132,14 +132,17 @@ def put_through(
     chosen.check_lists()
     met: set[str] = set()
     with kept_generators(), in_full_precision(), compiled_for_every_run(), noticing_anew():
-        with naming_what_runs("the comparison of the values", trial, told):
-            floating = trial.case.floating  # raises what is wrong with the inputs
-            for name in trial.domains.keys() - {"", *floating}:
-                raise ValueError(f"domain: there is no floating input {name!r}, only {', '.join(floating)}")
-            for each in trial.dtypes:
-                in_dtype(trial.case.arguments, each)  # raises what is wrong with the dtypes
-            trial, dtype = in_own_dtype(trial)
-            trial, found, order = compare_values(trial)
+        try:
+            with naming_what_runs("the comparison of the values", trial, told):
+                floating = trial.case.floating  # raises what is wrong with the inputs
+                for name in trial.domains.keys() - {"", *floating}:
+                    raise ValueError(f"domain: there is no floating input {name!r}, only {', '.join(floating)}")
+                for each in trial.dtypes:
+                    in_dtype(trial.case.arguments, each)  # raises what is wrong with the dtypes
+                trial, dtype = in_own_dtype(trial)
+                trial, found, order = compare_values(trial)
+        except CannotCompare as problem:  # of a function whose kernel ended the use of the device
+            return FunctionReport((), problem=one_line(str(problem)))
         if isinstance(found, CannotCompare):
             values, met = FunctionReport((), problem=one_line(str(found))), set(met_in(found))
         else:

@@ -6,6 +6,9 @@ import torch
 
 from nn_manual.errors import first_words_of
 
+#: What a kernel did after which the device is lost.
+ENDED = "ended the use of the device in this process"
+
 
 def in_use() -> bool:
     """Whether anything has run on a CUDA device in this process."""
@@ -20,7 +23,7 @@ def wait_for_kernels() -> None:
         torch.cuda.current_stream().synchronize()
 
 
-def lost() -> str:
+def what_lost_the_device() -> str:
     """The error of a kernel after which every use of the device in this process fails; empty if there was none."""
     try:
         wait_for_kernels()

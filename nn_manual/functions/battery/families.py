@@ -13,7 +13,6 @@ from tqdm import tqdm
 
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import first_words_of, out_of_memory, raise_if_nobodys_fault
-from nn_manual.functions import device
 from nn_manual.functions.battery.changed_tensors import changed
 from nn_manual.functions.battery.determinism import determinism
 from nn_manual.functions.battery.dimensions import sizes
@@ -29,7 +28,8 @@ from nn_manual.functions.battery.runs import retain_graph, settings, two_forward
 from nn_manual.functions.battery.time_and_memory import cost
 from nn_manual.functions.battery.trial import Family, Run, Skip, Trial, Wrong
 from nn_manual.functions.battery.writes import writes
-from nn_manual.functions.exceptions import met_in, place_of
+from nn_manual.functions.device import ENDED, wait_for_kernels, what_lost_the_device
+from nn_manual.functions.exceptions import is_of_the_reference, met_in, place_of
 from nn_manual.functions.exceptions import told as what_was_raised
 from nn_manual.functions.function_report import AS_ABOVE, AS_ASKED, FULL_SIZE, WRITES, BatteryRow
 from nn_manual.functions.low_precision import TooCoarse
@@ -82,9 +82,6 @@ FAMILIES: dict[str, Family] = {
     "cuda": cuda,
     "cost": cost,
 }
-
-
-LOST_DEVICE = "a kernel of the function, of its reference or of its inputs ended the use of the device in this process"
 
 
 #: Is called with what begins, "row no_grad", and then with the row: nothing else is known once a function has ended the
@@ -163,8 +160,7 @@ def run_rows(
             continue
         with naming_what_runs(f"row {row}", trial, told):
             rows.append(_row(name, variant, run, chosen, met))
-        if failed := device.lost():
-            rows[-1] = BatteryRow(name, variant, "WRONG", one_line(f"{LOST_DEVICE}: {failed}"))
+        if what_lost_the_device():
             known_rows = {"": ("skipped", AS_ABOVE)}
         told(rows[-1])
     return tuple(rows)
@@ -190,9 +186,13 @@ def _row(family: str, variant: str, run: Run, chosen: Chosen, met: Collection[st
     try:
         with warnings.catch_warnings(), kept_generators():
             warnings.simplefilter("ignore")  # a function may warn about unusual inputs
-            return BatteryRow(family, variant, "right", run() or "")
+            note = run() or ""
+            wait_for_kernels()
+            return BatteryRow(family, variant, "right", note)
     except Exception as error:  # a reference, too, may raise anything
         raise_if_nobodys_fault(error)
+        if (failed := what_lost_the_device()) and not is_of_the_reference(error):
+            return BatteryRow(family, variant, "WRONG", f"a kernel of it {ENDED}: {failed}{place_of(error)}")
         if set(met).intersection(met_in(error)):
             return BatteryRow(family, variant, "skipped", AS_ABOVE)
         if isinstance(error, Wrong | CannotCompare):

@@ -23,6 +23,7 @@ from nn_manual.functions.battery.lengths import (
     small_sizes,
 )
 from nn_manual.functions.callables import Function, dtype_name, floats, is_array, label_of_function
+from nn_manual.functions.device import what_lost_the_device
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Checked, Handwritten
 from nn_manual.functions.judged_case import judge
@@ -92,6 +93,8 @@ class Trial:
             judge(self.at(small))
         except Exception as error:  # anyone's function may raise anything; the run at the full sizes says what
             raise_if_nobodys_fault(error)
+            if what_lost_the_device():
+                raise
             return self.full_sizes
         return small
 
@@ -111,6 +114,8 @@ class Trial:
                 judge(small)
             except Exception as error:  # anyone's function may raise anything; the run on all inputs says what
                 raise_if_nobodys_fault(error)
+                if what_lost_the_device():
+                    raise
                 return case
         return small or case
 

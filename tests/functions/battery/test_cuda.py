@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.grad import conv2d_input, conv2d_weight
 
 from nn_manual import check_function
-from nn_manual.functions import device
+from nn_manual.functions.battery import families, trial
 from nn_manual.functions.battery.families import FAMILIES
 from nn_manual.functions.function_report import AS_ABOVE, FunctionReport
 
@@ -44,18 +44,51 @@ def test_without_a_device_the_row_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     assert verdicts(check(Product, only=["cuda"])) == {"": ("skipped", "there is no CUDA device here")}
 
 
-def test_a_device_that_is_lost_ends_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The row that lost it is named, and no row is blamed for it."""
-    found = iter(["", "", "AcceleratorError: CUDA error: device-side assert triggered"])
-    monkeypatch.setattr(device, "lost", lambda: next(found, "a look too many"))
-    first, second, third, *others = check(Product).rows
-    assert {first.verdict, second.verdict} == {"right"}
-    assert (third.name, third.verdict) == ("grad_output strided", "WRONG")
-    assert third.note == (
-        "a kernel of the function, of its reference or of its inputs ended the use of the device in this process: "
-        "AcceleratorError: CUDA error: device-side assert triggered"
-    )
-    assert {(row.verdict, row.note) for row in others} == {("skipped", AS_ABOVE)}
+@pytest.mark.parametrize("of_reference", [False, True])
+def test_a_device_that_is_lost_ends_the_rows(monkeypatch: pytest.MonkeyPatch, *, of_reference: bool) -> None:
+    """The row that lost it is named; where the reference lost it, nobody is blamed. The CPU passes for a device."""
+    error = "CUDA error: device-side assert triggered"
+    lost: list[str] = []
+
+    def on_infinities(x: torch.Tensor) -> None:
+        if lost or x.isinf().any():
+            lost.append(error)
+            raise RuntimeError(error)
+
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        None if of_reference else on_infinities(x)
+        return x * y
+
+    def reference(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        on_infinities(x) if of_reference else None
+        return x * y
+
+    monkeypatch.setattr(families, "what_lost_the_device", lambda: "".join(lost[:1]))
+    report = check(function, reference, skip=["two forwards", "changed", "kinds"])
+    (row,) = [row for row in report.rows if row.name == "not finite inf"]
+    if of_reference:
+        assert report.passed
+        assert row.verdict == "skipped"
+        assert row.note.startswith(f"the reference raised RuntimeError: {error} at {__file__}:")
+    else:
+        assert report.wrong == (row,)
+        words = f"a kernel of it ended the use of the device in this process: {error} at {__file__}:"
+        assert row.note.startswith(words)
+    others = report.rows[report.rows.index(row) + 1 :]
+    assert {(other.verdict, other.note) for other in others} == {("skipped", AS_ABOVE)}
+
+
+def test_a_device_that_is_lost_at_once_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row runs then. The CPU passes for a device."""
+
+    def lost(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(trial, "what_lost_the_device", lambda: "CUDA error")
+    report = check_function(lost, product, inputs, sizes={"N": 400, "D": 500})
+    assert report.problem is not None
+    assert report.problem.startswith("lost: forward raised RuntimeError: CUDA error: an illegal memory access was enc")
+    assert not report.rows
 
 
 @pytest.mark.slow
@@ -189,7 +222,7 @@ def test_convolutions_keep_float32s_digits_there() -> None:
     assert report.passed, report
 
 
-#: Its backward asks for a row that isn't there, for seven rows alone.
+#: Its backward asks for a row that isn't there, where there are as many rows as it is given.
 LOSES = """
 import torch
 from torch.autograd.function import once_differentiable
@@ -206,23 +239,22 @@ class Square(torch.autograd.Function):
     @once_differentiable
     def backward(context, grad_output):
         (x,) = context.saved_tensors
-        rows = torch.arange(len(x), device=x.device) + (len(x) == 7)
+        rows = torch.arange(len(x), device=x.device) + (len(x) == {rows})
         return (2 * x * grad_output)[rows]
 
 def inputs(generator, N, D):
     return [torch.randn(N, D, generator=generator).cuda()]
 
-report = check_function(Square, lambda x: x * x, inputs, sizes={"N": 7, "D": 5})
-print(*sorted({(row.verdict, row.note) for row in report.wrong}), sep="\\n")
-print(next(row.name for row in report.wrong))
+report = check_function(Square, lambda x: x * x, inputs, sizes=dict(N=7, D=5))
+print(report.problem, *(row.note for row in report.wrong), *{row.note for row in report.skipped}, sep="\\n")
 """
 
 
 @pytest.mark.slow
 @on_cuda
-def test_a_kernel_that_loses_the_device_is_named() -> None:
-    """It alone loses a device, in a process of its own."""
-    ran = subprocess.run([sys.executable, "-c", LOSES], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("rows", [1, 7])
+def test_a_kernel_that_loses_the_device_is_named(rows: int) -> None:
+    """It alone loses a device, in a process of its own: among the rows, and in the comparison of the values."""
+    ran = subprocess.run([sys.executable, "-c", LOSES.format(rows=rows)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-
-    assert "ended the use of the device in this process: AcceleratorError: CUDA error: device-side assert" in ran.stdout
+    assert "AcceleratorError: CUDA error: device-side assert triggered at <string>:" in ran.stdout
