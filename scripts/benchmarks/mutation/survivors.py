@@ -73,6 +73,9 @@ FIRST_HIDDEN = "the hidden state of the first time step is 0, and in all others 
 OTHER_MAP = "the two maps run in turn, their sizes differ, and `previous` keeps nothing of another shape"
 ALL_SCORES = "all scores of a row grow by the same amount, and so does the largest, which is subtracted"
 INFINITE = "its numbers are 0 and -infinity, and their multiples are the same numbers"
+SAME_ARRAY = "an operation has written its result into this array: both names are of the same one"
+ROWS_OF_ZERO = "each row of the gradient of the scores adds up to 0: a number that is added to all keys adds nothing"
+LEFT_OVER = "NumPy takes any negative number for the dimension that is left over"
 THREE_SIGNS = (
     "query and key both change their sign, and so their product doesn't; with value the gradient of the scores does, and "
     "so that one's product with key or query doesn't"
@@ -84,6 +87,8 @@ ZERO_CELL = "np.zeros_like(saved.c[:1])"
 PADDED_INPUT = "output, saved = LSTM.forward(self, np.where(mask, input, np.zeros_like(input)))"
 POLYNOMIAL = "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram @ gram)"
 ITERATION = "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogonal"
+MASKED = "kept = probability if mask is None else np.multiply(probability, mask[part], out=probability)"
+GRAD_QUERY = "np.matmul(grad_scores, key[part], out=grad_query[part])"
 BATCH_NORMS = ("BatchNorm1d", "BatchNorm2d")
 
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
@@ -830,6 +835,34 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "return (self._map('out_proj', joined), _Memory(input, projected, largest, total, joined, mask))",
         "return (self._map('out_proj', joined), _Memory(input, -projected, largest, total, joined, mask))",
     ): THREE_SIGNS,
+    **{
+        (f"CausalSelfAttention.{method}", line, line.replace(written, mutated)): proof
+        for method, line, written, mutated, proof in (
+            ("_attend", MASKED, "(probability,", "(scores,", SAME_ARRAY),
+            ("_attend", MASKED, "(probability,", "(exponential,", SAME_ARRAY),
+            ("_attend", MASKED, "(probability, mask[part],", "(mask[part], probability,", SWAPPED),
+            ("_attend", "np.matmul(kept, value[part], out=attended[part])", "kept", "probability", SAME_ARRAY),
+            (
+                *("backward", "kept = probability if mask is None else probability * mask[part]"),
+                *("else probability", "else exponential", SAME_ARRAY),
+            ),
+            (
+                *("backward", "grad_probability = grad_kept if mask is None else np.multiply(grad_kept, mask[part], out=grad_kept)"),
+                *("(grad_kept, mask[part],", "(mask[part], grad_kept,", SWAPPED),
+            ),
+            (
+                *("backward", "mean = np.vecdot(probability, grad_probability)[..., np.newaxis]"),
+                *("grad_probability)", "grad_kept)", SAME_ARRAY),
+            ),
+            ("backward", GRAD_QUERY, "grad_scores", "grad_kept", SAME_ARRAY),
+            ("backward", GRAD_QUERY, "key[part]", "key[part] + 1e-08", ROWS_OF_ZERO),
+            ("backward", GRAD_QUERY, "key[part]", "(key + 1e-08)[part]", ROWS_OF_ZERO),
+            (
+                *("backward", "np.matmul(grad_scores.mT, query[part], out=grad_key[part])"),
+                *("grad_scores", "grad_kept", SAME_ARRAY),
+            ),
+        )
+    },
     (
         "CausalSelfAttention.backward",
         "grad_joined = rows(grad_output) @ vars(self.param)['out_proj.weight']",
@@ -846,6 +879,14 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             "output, saved = (input.swapaxes(0, 1) if self.batch_first else input, [])",
             "return (output.swapaxes(0, 1) if self.batch_first else output, saved)",
         )
+    },
+    **{
+        (f"LSTM.{method}", line, line.replace("4 * self", mutated)): LEFT_OVER
+        for method, line in (
+            ("_layer", "z = z.reshape(time, batch, 4 * self.hidden_size)"),
+            ("_layer_backward", "grad_z = grad_z.reshape(*grad_output.shape[:2], 4 * self.hidden_size)"),
+        )
+        for mutated in ("4 * -self", "-4 * self")
     },
     **{
         ("LSTM._layer", line, mutated): proof
