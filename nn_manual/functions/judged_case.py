@@ -65,6 +65,7 @@ def judge_in_part(case: FunctionCase, between: Between | None = None) -> Functio
             return report
     first = by_name[report.failures[0].name]
     diagnosis = describe_mixed_up(case, first, compared) or describe_cause(case, first, compared)
+    diagnosis = diagnosis or noticed.sums.get(first.quantity.name, "")
     if not diagnosis:
         diagnosis = describe_difference(first.ours, first.reference.numpy(), batch_size=case.batch_size)
         if first.ours.size == 1 and ", the reference has " in diagnosis:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from nn_manual.check.compare.comparison import CannotCompare
+import numpy as np
+
+from nn_manual.check.compare.comparison import CannotCompare, Pair
 from nn_manual.functions.battery.trial import Trial
 from nn_manual.functions.function_report import FunctionReport
 from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.judged_case import judge_in_part
+from nn_manual.functions.pairs import pairs
 from nn_manual.functions.signatures import calls_saved_last
 
 
@@ -27,6 +30,11 @@ class ComparedValues(NamedTuple):
         """Whether all values agree."""
         return isinstance(self.found, FunctionReport) and self.found.agrees
 
+    def num_right(self) -> int:
+        """How many numbers of its tensors are within their tolerance."""
+        found = pairs(self.trial.case)
+        return sum(int((np.abs(pair.ours - pair.reference.numpy()) <= _allowed(pair)).sum()) for pair in found)
+
     @property
     def raised(self) -> bool:
         """Whether the function raised an error."""
@@ -34,8 +42,8 @@ class ComparedValues(NamedTuple):
 
 
 def compare_values(trial: Trial) -> ComparedValues:
-    """Compare the values in that order in which the function is right; or else, in which it runs and returns what fits.
-    The one that the names of backward's arguments suggest comes first.
+    """Compare the values in that order in which the function is right; or else, in which it runs and returns what fits;
+    or else, in which it is less wrong. The one that the names of backward's arguments suggest comes first.
     """
     function = trial.function
     if not isinstance(function, Handwritten) or function.other_backward is None:
@@ -46,7 +54,18 @@ def compare_values(trial: Trial) -> ComparedValues:
         return first
     second = _in_order(trial, function, saved_last=not by_names)
     only_the_second_fits = first.raised and isinstance(second.found, FunctionReport)
-    return second if second.agrees or only_the_second_fits else first
+    if second.agrees or only_the_second_fits:
+        return second
+    both_run = isinstance(first.found, FunctionReport) and isinstance(second.found, FunctionReport)
+    if not both_run or first.num_right() >= second.num_right():
+        return first
+    how = "first" if by_names else "last"
+    words = f"wrong in both orders of backward's arguments, and less so where what was saved comes {how}"
+    return second._replace(note=f"{trial.label}: {words}")
+
+
+def _allowed(pair: Pair) -> float:
+    return float(pair.quantity.tolerance * pair.reference.abs().max()) if pair.reference.numel() else 0.0
 
 
 def _in_order(trial: Trial, function: Handwritten, *, saved_last: bool) -> ComparedValues:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from nn_manual.functions.callables import applied, dtype_name, floats, label_of_
 from nn_manual.functions.handwritten import Checked, Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
 from nn_manual.functions.randomness import NUM_RUNS, varying_output, words
+from nn_manual.messages import counted
 from nn_manual.ops.differences import Directions, weighted
 
 #: At most so many slopes of an input are measured, each with some ten runs of forward. In a larger input each is the
@@ -38,6 +39,15 @@ OF_ROUNDING = 1e-9
 MOST_UNCERTAIN = 1e-3
 
 
+class ByDifferences(NamedTuple):
+    """What differences can't say of gradients, by their numbers: the error, as a fraction of a gradient that they are
+    too uncertain to judge somewhere; a sentence where only the sum of entries that tie is known, and ours is another.
+    """
+
+    errors: dict[int, float]
+    sums: dict[int, str]
+
+
 class OwnForward:
     """The forward of a function as a function of float64 tensors that autograd differentiates, by differences.
 
@@ -51,20 +61,18 @@ class OwnForward:
         self.__name__ = label_of_function(function)
         self._step = step
         self._ours: list[Any] | None = None
-        self._errors: dict[int, float] = {}
+        self._said = ByDifferences({}, {})
 
     @property
     def __signature__(self) -> inspect.Signature:  # in which a report finds the names of the inputs
         return inspect.signature(self.function)
 
     @contextmanager
-    def beside(self, ours: list[Any]) -> Iterator[dict[int, float]]:
-        """A context in which the gradients are compared with these. It fills a dict: for the number of a gradient that
-        differences are too uncertain to judge somewhere, their error as a fraction of it.
-        """
-        self._ours, self._errors = ours, {}
+    def beside(self, ours: list[Any]) -> Iterator[ByDifferences]:
+        """A context in which the gradients are compared with these; it says what differences can't."""
+        self._ours, self._said = ours, ByDifferences({}, {})
         try:
-            yield self._errors
+            yield self._said
         finally:
             self._ours = None
 
@@ -157,7 +165,7 @@ class OwnForward:
             along = directions.along(array)
             finding = judge_by(found, along, CENTRAL_DIFFERENCES)
             if finding.error > MOST_UNCERTAIN:
-                self._errors[number] = finding.error
+                self._said.errors[number] = finding.error
             is_zero = (finding.reference == 0) & (np.abs(along) <= NEGLIGIBLE * found.terms)
             off = np.where(is_zero, 0.0, finding.reference - along)
             off[directions.numbers[left_out]] = 0.0
@@ -166,8 +174,24 @@ class OwnForward:
             return np.where(left_out, ours.detach().double().numpy().reshape(-1), grad)
         if found.jump.any() and size > 1:  # entries that tie share a slope: their sum is looked at, too
             together = measured(Directions(np.zeros(size, int), np.ones(size), 1))
-            grad = _with_sum(grad, found.jump[directions.numbers] > 0, together)
+            return self._with_sum(number, grad, found.jump[directions.numbers] > 0, together)
         return grad
+
+    def _with_sum(self, number: int, grad: Array, at_kink: Array, slope: OperandDifferences) -> Array:
+        """The gradient; where its sum is none of the slopes of all entries together, those at a kink are changed
+        alike.
+        """
+        sum_of_grad = grad.sum(keepdims=True)
+        off = judge_by(slope, sum_of_grad, CENTRAL_DIFFERENCES).reference - sum_of_grad
+        if not np.abs(off) > CENTRAL_DIFFERENCES * np.abs(grad).max() * grad.size:
+            return grad
+        own = float(grad[at_kink].sum())
+        self._said.sums[number] = (
+            f"at ties and kinks, only the sum of {counted(int(at_kink.sum()), 'entry', 'entries')} can be measured: it "
+            f"is {own:.6g}, differences give {own + float(off[0]):.6g}, of which each entry has an equal part here"
+        )
+        changed: Array = grad + at_kink * (off / at_kink.sum())
+        return changed
 
 
 def _plain_differences(values: Values, operands: list[Array], i: int, upstream: Array, step: float) -> Array:
@@ -184,15 +208,6 @@ def _plain_differences(values: Values, operands: list[Array], i: int, upstream: 
             return float(weighted(upstream, ends[0] - ends[1]).sum() / (2 * steps[index]))
 
     return np.array([rise(index) for index in np.ndindex(operands[i].shape)])
-
-
-def _with_sum(grad: Array, at_kink: Array, slope: OperandDifferences) -> Array:
-    """The gradient; where its sum is none of the slopes of all entries together, those at a kink are changed alike."""
-    sum_of_grad = grad.sum(keepdims=True)
-    reference = judge_by(slope, sum_of_grad, CENTRAL_DIFFERENCES).reference
-    off = reference - sum_of_grad
-    changed: Array = grad + at_kink * (off / at_kink.sum())
-    return changed if np.abs(off) > CENTRAL_DIFFERENCES * np.abs(grad).max() * grad.size else grad
 
 
 def _check_digits(values: Values, operands: list[Array]) -> None:

@@ -22,7 +22,7 @@ from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import LOW_PRECISION, SUPPORTED, FunctionCase, eps_of, longest_sum
 from nn_manual.functions.low_precision import TooCoarse, allowed_in_low_precision, check_choices
 from nn_manual.functions.outputs import BUFFER, check_structure
-from nn_manual.functions.own_forward import OwnForward
+from nn_manual.functions.own_forward import ByDifferences, OwnForward
 from nn_manual.functions.watched_runs import Between, WatchedRuns
 
 #: The tolerance of integers and truth values: an integer of 64 bits that is off by 1 is beyond it.
@@ -32,11 +32,13 @@ EXACT = 2.0**-64
 @dataclass
 class Noticed:
     """What is noticed while pairs are made: a sentence for each of the HABITS of the function; and one for each tensor
-    that can't be judged, since the reference is too far from the truth, or differences don't tell its gradient.
+    that can't be judged, since the reference is too far from the truth, or differences don't tell its gradient; and one
+    for each gradient of which differences give a sum alone.
     """
 
     habits: dict[str, str] = field(default_factory=dict)
     not_judged: dict[str, str] = field(default_factory=dict)
+    sums: dict[str, str] = field(default_factory=dict)
 
 
 def pairs(
@@ -68,7 +70,7 @@ def pairs(
         if not grad_outputs:
             return
         grads = ours.run_backward(grad_outputs, between)
-        with beside(case.reference, grads) as errors:
+        with beside(case.reference, grads) as found:
             their_grads = _back_through_reference(theirs, grad_outputs)
         doubled = {name: grad.double() for name, grad in grad_outputs.items()}
         true_grads = _back_through_reference(truth, doubled) if truth else None
@@ -77,8 +79,10 @@ def pairs(
                 continue  # both say that nothing depends on this input
             zero = torch.zeros_like(as_tensor(leaves[name]))
             true_grad = true_grads[i] if true_grads else None
-            if i in errors:
-                noticed.not_judged.setdefault(f"grad_{name}", _by_differences(case.label, name, errors[i]))
+            if i in found.errors:
+                noticed.not_judged.setdefault(f"grad_{name}", _by_differences(case.label, name, found.errors[i]))
+            if i in found.sums:
+                noticed.sums[f"grad_{name}, {kind} upstream"] = found.sums[i]
             yield from paired.pair(
                 f"grad_{name}, {kind} upstream",
                 zero if grad is None else grad,
@@ -150,11 +154,11 @@ def _back_through_reference(ran: Forward, grad_outputs: dict[str, torch.Tensor])
         return ran.backward(grad_outputs)
 
 
-def beside(reference: Any, grads: list[Any]) -> AbstractContextManager[dict[int, float]]:
-    """A context in which a reference that is the function's own forward looks at its gradients, and says by number
-    which of them it can't judge.
+def beside(reference: Any, grads: list[Any]) -> AbstractContextManager[ByDifferences]:
+    """A context in which a reference that is the function's own forward looks at its gradients, and says what it can't
+    judge.
     """
-    return reference.beside(grads) if isinstance(reference, OwnForward) else nullcontext({})
+    return reference.beside(grads) if isinstance(reference, OwnForward) else nullcontext(ByDifferences({}, {}))
 
 
 class _Paired:

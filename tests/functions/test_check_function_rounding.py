@@ -234,3 +234,60 @@ def test_probabilities_of_large_scores_are_as_good_as_the_scores(seed: int, refe
     inputs = [torch.randn(7, 6, generator=generator) for _ in range(3)]
     report = check_function(Attention, reference, inputs, kinds=["spread"], seed=seed, only=["kinds"])
     assert report.passed, report
+
+
+def convolved(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+    """A causal convolution, by Fourier transforms."""
+    size = 2 * x.shape[-1]
+    spectrum = torch.fft.rfft(x, size) * torch.fft.rfft(kernel, size)
+    found: torch.Tensor = torch.fft.irfft(spectrum, size)
+    return found[..., : x.shape[-1]]
+
+
+def directly(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+    """The same by its definition."""
+    lag = torch.arange(x.shape[-1])[:, None] - torch.arange(x.shape[-1])
+    matrix = torch.where(lag >= 0, kernel[lag.clamp(min=0)], 0.0)
+    return x @ matrix.T
+
+
+def powers(base: torch.Tensor, factor: torch.Tensor, length: int) -> torch.Tensor:
+    """The sum of factor * base ** t, for each t."""
+    return (factor[:, None] * base[:, None] ** torch.arange(length, dtype=base.dtype)).sum(0)
+
+
+def test_terms_that_are_complex_are_rounded_too() -> None:
+    """The gradient of a base is 0 where the upstream gradient stands at t = 0 alone: a transform leaves rounding."""
+    generator = torch.Generator().manual_seed(0)
+    base = 0.1 + 0.8 * torch.rand(4, generator=generator, dtype=torch.float64)
+    factor, x = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((4,), (2, 6)))
+
+    def of_powers(convolve: Any) -> Any:
+        return lambda base, factor, x: convolve(x, powers(base, factor, x.shape[-1]))
+
+    options: dict[str, Any] = {"domain": {"base": (0.1, 0.9)}, "only": ["grad_output"]}
+    report = check_function(of_powers(convolved), of_powers(directly), [base, factor, x], **options)
+    assert report.passed, report
+    wrong = of_powers(lambda x, kernel: (1 + 1e-10) * convolved(x, kernel))
+    assert not check_function(wrong, of_powers(directly), [base, factor, x], **options).agrees
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-10])
+def test_numpys_transforms_are_rounded_too(error: float) -> None:
+    def forward(x: Array, kernel: Array) -> Any:
+        size = 2 * x.shape[-1]
+        found = np.fft.irfft(np.fft.rfft(x, size) * np.fft.rfft(kernel, size), size)
+        return found[:, : x.shape[-1]], (x, kernel)
+
+    def backward(saved: Any, grad_output: Array) -> Any:
+        x, kernel = saved
+        size, length = 2 * x.shape[-1], x.shape[-1]
+        spectrum = (1 + error) * np.fft.rfft(grad_output, size)
+        grad_x = np.fft.irfft(spectrum * np.fft.rfft(kernel, size).conj(), size)
+        grad_kernel = np.fft.irfft(spectrum * np.fft.rfft(x, size).conj(), size)
+        return grad_x[:, :length], grad_kernel[:, :length].sum(0)
+
+    generator = np.random.default_rng(0)
+    given = [generator.standard_normal((3, 6)), generator.standard_normal(6)]
+    report = check_function((forward, backward), directly, given, only=["kinds"])
+    assert report.passed == (error == 0), report

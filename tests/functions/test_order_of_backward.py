@@ -115,3 +115,19 @@ def test_names_that_say_otherwise_are_a_note() -> None:
     report = check_function((lambda x: (x**2, x), symmetric), lambda x: x**2, inputs()[:1], only=["retain_graph"])
     assert report.agrees
     assert NOTE in " ".join(str(report).split())
+
+
+def test_of_two_wrong_orders_the_one_that_is_less_wrong_is_judged() -> None:
+    """The name `g` suggests nothing, and `d` an upstream gradient."""
+
+    def one_sign_is_lost(d: Any, g: Any) -> Any:
+        return 3 * np.where(d < -1, -1, 1) * d**2 * g
+
+    x = np.random.default_rng(0).standard_normal((5, 4))
+    pair = (lambda x: (x**3, x), one_sign_is_lost)
+    report = check_function(pair, lambda x: x**3, [x], only=["cost"])
+    worst = report.failures[0]
+    assert x[worst.index] < -1
+    assert worst.ours == -worst.reference
+    words = "wrong in both orders of backward's arguments, and less so where what was saved comes first"
+    assert report.sources == (f"<lambda> and one_sign_is_lost: {words}",)

@@ -250,3 +250,16 @@ def test_a_random_forward_is_called_so(size: float) -> None:
         "if it is random by design, give it a seed or a mask"
     )
     assert report.wrong == ()
+
+
+def test_the_sum_of_entries_that_tie_is_said_to_be_a_sum() -> None:
+    """A maximum that gives each of four equal entries the whole gradient: no slope of one of them is known."""
+
+    def backward(saved: Any, grad_output: Any) -> Any:
+        return (saved == saved.max(-1, keepdims=True)) * grad_output[:, None]
+
+    x = np.random.default_rng(0).standard_normal((3, 4))
+    report = check_function((lambda x: (x.max(-1), x), backward), None, [x], only=["kinds zero"])
+    (row,) = report.wrong
+    words = "at ties and kinks, only the sum of 12 entries can be measured: it is -9.80947, differences give -2.45237"
+    assert row.note.endswith(f"{words}, of which each entry has an equal part here")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -63,11 +63,15 @@ def describe_difference(
         return f"not finite at {_positions(~np.isfinite(ours))}{never}{overflow}"
     # In float64: the squares of what float32 holds may overflow in it.
     in_double = ours.astype(np.float64), reference.astype(np.float64)
-    return _values(*in_double, reference.dtype.name, kinks, batch_size)
+    return _values(*in_double, reference.dtype.name, kinks, batch_size, [*map(np.arange, ours.shape)])
 
 
-def _values(ours: Array, reference: Array, dtype: str, kinks: Array | None, batch_size: int | None) -> str:
-    """How finite values of one shape differ, which were computed in `dtype`."""
+def _values(
+    ours: Array, reference: Array, dtype: str, kinks: Array | None, batch_size: int | None, of: Sequence[Array]
+) -> str:
+    """How finite values of one shape differ, which were computed in `dtype`. They may be a part of a tensor: `of` are
+    the indices that it has along each of the tensor's axes.
+    """
     worst = float(np.abs(ours - reference).max(initial=0))
     if worst <= SUM_OF_PRODUCTS[dtype] * np.abs(reference).max(initial=0):
         return "equal up to rounding"
@@ -80,9 +84,9 @@ def _values(ours: Array, reference: Array, dtype: str, kinks: Array | None, batc
         or _transpose(ours, reference, near)
         or _term(ours, reference, near)
         or _lost_structure(ours, reference, near)
-        or _kinks(wrong, kinks)
-        or _part(ours, reference, wrong, dtype, batch_size)
-        or _places(ours, reference, wrong)
+        or _kinks(wrong, kinks, of)
+        or _part(ours, reference, wrong, dtype, batch_size, of)
+        or _places(ours, reference, wrong, of)
     )
 
 
@@ -104,10 +108,12 @@ def _wrong(ours: Array, candidate: Array, dtype: str, most: float) -> npt.NDArra
     return ~right
 
 
-def _positions(marked: npt.NDArray[np.bool_]) -> str:
-    """How many positions are marked, of how many, and the first of them."""
+def _positions(marked: npt.NDArray[np.bool_], of: Sequence[Array] | None = None) -> str:
+    """How many positions are marked, of how many, and the first of them: in the tensor, of which `of` may be a part."""
     places = np.flatnonzero(marked)
-    first = [str(tuple(int(i) for i in np.unravel_index(place, marked.shape))) for place in places[:LISTED]]
+    of = of or [*map(np.arange, marked.shape)]
+    indices = (np.unravel_index(place, marked.shape) for place in places[:LISTED])
+    first = [str(tuple(int(axis[i]) for axis, i in zip(of, index, strict=True))) for index in indices]
     more = ", ..." if len(places) > LISTED else ""
     return f"{len(places)} of {marked.size} positions: {', '.join(first)}{more}"
 
@@ -208,28 +214,34 @@ def _long_axes(array: Array) -> list[tuple[int, ...]]:
     return [choice for count in range(len(axes), 0, -1) for choice in itertools.combinations(axes, count)]
 
 
-def _kinks(wrong: npt.NDArray[np.bool_], kinks: Array | None) -> str | None:
+def _kinks(wrong: npt.NDArray[np.bool_], kinks: Array | None, of: Sequence[Array]) -> str | None:
     """Wrong where the input is tied or at a kink, and nowhere else."""
     if kinks is None or (wrong & ~kinks).any():
         return None
-    return f"differs at ties or kinks only, {_positions(wrong)}"
+    return f"differs at ties or kinks only, {_positions(wrong, of)}"
 
 
 def _part(
-    ours: Array, reference: Array, wrong: npt.NDArray[np.bool_], dtype: str, batch_size: int | None
+    ours: Array,
+    reference: Array,
+    wrong: npt.NDArray[np.bool_],
+    dtype: str,
+    batch_size: int | None,
+    of: Sequence[Array],
 ) -> str | None:
     """Wrong in a few indices of an axis, and what is wrong in that part."""
     for axis, size in enumerate(wrong.shape):
         indices = np.flatnonzero(wrong.any(axis=tuple(other for other in range(wrong.ndim) if other != axis)))
         if len(indices) < size and len(indices) <= LISTED:
-            part = _values(ours.take(indices, axis), reference.take(indices, axis), dtype, None, batch_size)
-            return f"only index {', '.join(map(str, indices))} of axis {axis} differs; there: {part}"
+            inner = [*of[:axis], of[axis][indices], *of[axis + 1 :]]
+            part = _values(ours.take(indices, axis), reference.take(indices, axis), dtype, None, batch_size, inner)
+            return f"only index {', '.join(map(str, inner[axis]))} of axis {axis} differs; there: {part}"
     return None
 
 
-def _places(ours: Array, reference: Array, wrong: npt.NDArray[np.bool_]) -> str:
+def _places(ours: Array, reference: Array, wrong: npt.NDArray[np.bool_], of: Sequence[Array]) -> str:
     """How many positions differ, the first of them, and the worst; of a single number the two values."""
     worst = np.unravel_index(np.argmax(np.abs(ours - reference)), ours.shape)
     short, exact = ([format(float(array[worst]), spec) for array in (ours, reference)] for spec in (".6g", ".17g"))
     values = "{}, the reference has {}".format(*(exact if short[0] == short[1] else short))
-    return values if wrong.size == 1 else f"{_positions(wrong)}; worst {values}"
+    return values if wrong.size == 1 else f"{_positions(wrong, of)}; worst {values}"

@@ -80,10 +80,21 @@ class Moved(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no 
         return self._move(result, self.exponent if of_difference and operation is aten._log_softmax else 0)
 
     def _move(self, tensor: Any, magnitude: float = 0) -> Any:
-        """The tensor, moved at random by a fraction of itself, or of the magnitude of which it is a difference."""
-        if not (isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.layout == torch.strided):
+        """The tensor, moved at random by a fraction of itself, or of the magnitude of which it is a difference. Complex
+        numbers move in any direction.
+        """
+        if not (isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided):
             return tensor
-        signed = torch.rand(tensor.shape, generator=self.generator, dtype=torch.float64).mul_(2).sub_(1)
-        signed = signed.add_(signed.sign(), alpha=0.5).mul_(self.size).to(tensor)
+        if tensor.is_complex():
+            signed = torch.complex(self._signed(tensor), self._signed(tensor)).to(tensor)
+        elif tensor.is_floating_point():
+            signed = self._signed(tensor).to(tensor)
+        else:
+            return tensor
         moved = tensor + magnitude * signed if magnitude else tensor.addcmul(signed, tensor, value=self.exponent)
         return torch.where(tensor.isfinite(), moved, tensor)  # the -inf of a mask stays what it is
+
+    def _signed(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A fraction for each number, up or down."""
+        signed = torch.rand(tensor.shape, generator=self.generator, dtype=torch.float64).mul_(2).sub_(1)
+        return signed.add_(signed.sign(), alpha=0.5).mul_(self.size)

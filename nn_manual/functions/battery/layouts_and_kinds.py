@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -68,27 +69,39 @@ def _has_indices(leaf: Any) -> bool:
 
 def _repeated(trial: Trial) -> None:
     """Integers repeat, as indices do: each becomes the smallest or the largest of them. If they were a permutation, the
-    function may be for permutations alone: then the row is skipped, and its note says what came of it.
+    function may be for permutations alone: then the row is skipped, and its note says what came of it. Then all are the
+    smallest, as where every target is ignored: a function may refuse that.
     """
     generator = streams.generator(trial.seed, Stream.REPEATED)
-    arguments = trial.case.arguments
-    lengths = {length for leaf in arguments.leaves if floats(leaf) for length in leaf.shape}
-
-    def repeated(leaf: Any) -> Any:
-        if not _has_indices(leaf):
-            return leaf
-        tensor = as_tensor(leaf)
-        found = _of_two_values(tensor.to(torch.int64), generator).to(tensor.dtype)  # torch sorts no unsigned ones
-        return found if isinstance(leaf, torch.Tensor) else found.numpy()
-
-    leaves = tuple(map(repeated, arguments.leaves))
+    leaves = [leaf for leaf in trial.case.arguments.leaves if is_array(leaf)]
+    lengths = {length for leaf in leaves if floats(leaf) for length in leaf.shape}
     try:
-        agree(replace(trial.case, arguments=replace(arguments, leaves=leaves), drawn=True))
+        agree(_with_indices(trial.case, lambda tensor: _of_two_values(tensor, generator)))
     except (Wrong, CannotCompare) as problem:
-        if any(_has_indices(leaf) and _permutes(as_tensor(leaf).to(torch.int64), lengths) for leaf in arguments.leaves):
+        if any(_has_indices(leaf) and _permutes(as_tensor(leaf).to(torch.int64), lengths) for leaf in leaves):
             words = "these integers are a permutation; it is wrong on ones that repeat: pass some if it takes them"
             raise Skip(f"{words}: {problem}") from problem
         raise
+    with suppress(CannotCompare):
+        agree(_with_indices(trial.case, lambda tensor: tensor if _ascend(tensor) else tensor.min().expand_as(tensor)))
+
+
+def _with_indices(case: FunctionCase, change: Callable[[torch.Tensor], torch.Tensor]) -> FunctionCase:
+    """The case with other integers where they aren't all equal."""
+
+    def changed(leaf: Any) -> Any:
+        if not _has_indices(leaf):
+            return leaf
+        tensor = as_tensor(leaf)
+        found = change(tensor.to(torch.int64)).to(tensor.dtype).contiguous()  # torch sorts no unsigned ones
+        return found if isinstance(leaf, torch.Tensor) else found.numpy()
+
+    leaves = tuple(map(changed, case.arguments.leaves))
+    return replace(case, arguments=replace(case.arguments, leaves=leaves), drawn=True)
+
+
+def _ascend(tensor: torch.Tensor) -> bool:
+    return torch.equal(tensor, tensor.sort(-1).values)
 
 
 def _of_two_values(tensor: torch.Tensor, generator: np.random.Generator) -> torch.Tensor:
@@ -98,7 +111,7 @@ def _of_two_values(tensor: torch.Tensor, generator: np.random.Generator) -> torc
     ends = torch.stack([tensor.min(), tensor.max()])
     found = ends[torch.as_tensor(generator.integers(2, size=tuple(tensor.shape)))]
     found.view(-1)[:2] = ends[0]
-    if tensor.equal(tensor.sort(-1).values):
+    if _ascend(tensor):
         found = found.sort(-1).values
         found[..., 0], found[..., -1] = tensor[..., 0], tensor[..., -1]
     return found

@@ -64,17 +64,21 @@ def _changed(leaf: Any) -> Any:
 
 def other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
     """Other values for a tensor that isn't floating; None if there are no others. Truth values are negated. Integers
-    that are all equal, such as a seed or a length, become their neighbour nearer to zero; 0 becomes 1. Ascending ones,
-    which may be offsets, are mirrored: they stay ascending, with the same ends. All others are reversed.
+    that are all equal, such as a seed or a length, become their neighbour nearer to zero; 0 becomes 1. A permutation
+    becomes 1, 2, ..., 0, which isn't its own inverse; that one becomes its inverse. Ascending ones, which may be
+    offsets, are mirrored: they stay ascending, with the same ends. All others are reversed.
     """
     if tensor.numel() == 0 or tensor.is_complex():
         return None
     if tensor.dtype == torch.bool:
         return ~tensor
     own = tensor.to(torch.int64)  # torch neither turns nor subtracts unsigned ones
-    turned = own.flip(tuple(range(own.ndim)))
+    turned, count = own.flip(tuple(range(own.ndim))), torch.arange(own.shape[-1] if own.ndim else 1, device=own.device)
     if bool((own == own.reshape(-1)[0]).all()):
         turned = torch.where(own > 0, own - 1, own + 1)
+    elif bool((own.sort(-1).values == count).all()):
+        others = (other.expand_as(own) for other in (count.roll(-1), count.roll(1), count))
+        turned = next(other for other in others if not torch.equal(other, own))
     elif own.equal(own.sort(-1).values):
         turned = own[..., :1] + own[..., -1:] - own.flip(-1)
     return None if torch.equal(turned, own) else turned.to(tensor.dtype)

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nn_manual.functions.battery.trial import Run, Trial
-from nn_manual.functions.exceptions import raised_by_the_reference
+from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Checked, run_function
 from nn_manual.functions.outputs import check_structure
@@ -31,7 +31,10 @@ def cost(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 def _cost(trial: Trial) -> str:
     case = trial.at(trial.full_sizes)
-    (ours, peak), (theirs, their_peak) = (_measured(case, each) for each in (case.function, case.reference))
+    with naming(case.label, "a run"):
+        ours, peak = _measured(case, case.function)
+    with raised_by_the_reference():
+        theirs, their_peak = _measured(case, case.reference)
     times = f"forward and backward {_seconds(ours)}, the reference {_seconds(theirs)}"
     return f"{times}; peak memory of tensors {_size(peak)}, the reference {_size(their_peak)}"
 
@@ -44,7 +47,8 @@ def peak_of_reference(case: FunctionCase) -> int:
 
 def _measured(case: FunctionCase, function: Checked) -> tuple[float, int]:
     """The seconds of forward and backward, and the most bytes that tensors take at once, without the inputs."""
-    theirs = run_function(case.reference, case.arguments, case.leaves(), case.wants())
+    with raised_by_the_reference():
+        theirs = run_function(case.reference, case.arguments, case.leaves(), case.wants())
     ours = run_function(function, case.arguments, case.leaves(), case.wants())
     check_structure(case.label, ours.returned, theirs.returned)
     differentiable = {name: output.detach() for name, output in theirs.outputs.items() if output.requires_grad}

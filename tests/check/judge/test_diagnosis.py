@@ -140,7 +140,18 @@ def test_an_axis_along_which_both_are_constant_is_not_blamed() -> None:
     wrong = np.tile([1.0, 2.5, 2.0], (4, 1))
     assert describe_difference(wrong, right) == (
         "only index 1, 2 of axis 1 differs; there: "
-        "8 of 8 positions: (0, 0), (0, 1), (1, 0), (1, 1), ...; worst 2, the reference has 3"
+        "8 of 8 positions: (0, 1), (0, 2), (1, 1), (1, 2), ...; worst 2, the reference has 3"
+    )
+
+
+def test_positions_of_a_part_are_those_of_the_tensor() -> None:
+    right = np.arange(30.0).reshape(6, 5)
+    wrong = right.copy()
+    for place in ((3, 2), (4, 2), (5, 3)):
+        wrong[place] += 1 + place[1]
+    assert describe_difference(wrong, right) == (
+        "only index 3, 4, 5 of axis 0 differs; there: only index 2, 3 of axis 1 differs; there: "
+        "3 of 6 positions: (3, 2), (4, 2), (5, 3); worst 32, the reference has 28"
     )
 
 

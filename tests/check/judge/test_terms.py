@@ -208,3 +208,32 @@ def test_arrays_whose_arithmetic_is_moved() -> None:
     assert not np.asarray(moved * 0).any()
     whole, rest = np.divmod(moved * 0 + 7.0, 2.0)
     assert whole.shape == rest.shape == (1000,)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda one: np.dot(one, np.eye(8)),
+        lambda one: np.einsum("ij,jk->ik", np.eye(8), one),
+        lambda one: np.linalg.inv(one * np.eye(8)),
+        lambda one: np.fft.fft(one[0])[:1],
+        lambda one: np.fft.rfft(one[0])[:1] * (1 + 0j),
+    ],
+)
+def test_products_and_transforms_are_moved(run: Any) -> None:
+    """What they return goes on being moved; complex numbers move in any direction."""
+    found = run(moved_array(np.ones((8, 8)), 2.0**-20, np.random.default_rng(0)))
+    assert type(found).__name__ == "Moved"
+    right = run(np.ones((8, 8)))
+    steps = np.abs(np.asarray(found) - right)[right != 0]
+    assert steps.min() > 0
+    assert steps.max() < 8 * 4 * 2.0**-20
+    if np.iscomplexobj(right):
+        assert np.abs(np.asarray(found).imag).min() > 0
+
+
+def test_what_only_moves_numbers_about_rounds_nothing() -> None:
+    moved = moved_array(np.arange(1.0, 7.0), 0.25, np.random.default_rng(0))
+    for found in (np.where(moved > 0, moved, 0), np.concatenate([moved[:3], moved[3:]]), np.flip(np.flip(moved))):
+        assert type(found).__name__ == "Moved"
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(moved))

@@ -14,6 +14,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
+from nn_manual.functions.battery.other_inputs import other_integers
 from nn_manual.functions.function_report import FunctionReport
 
 #: Rows that are not what this is about.
@@ -228,3 +229,73 @@ def test_a_generator_that_is_seeded(seeds: Callable[[], object], whose: str) -> 
     notes = {row.name: row.note for row in check(Seeds).wrong}
     assert notes.keys() == ({"settings"} if whose else set())
     assert not whose or f"it changes the seed of {whose} generator" in notes["settings"]
+
+
+class Unpermute(Function):
+    """Of its permutation, backward needs the inverse."""
+
+    @staticmethod
+    def forward(context: Any, x: Any, places: Any) -> Any:
+        context.save_for_backward(places)
+        return x[places]
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        (places,) = context.saved_tensors
+        return grad_output[places], None
+
+
+@pytest.mark.parametrize("places", [[1, 0, 3, 2], [0, 1, 2, 3], [2, 1, 0, 3]])
+def test_a_permutation_that_is_its_own_inverse_hides_nothing(places: list[int]) -> None:
+    x = torch.arange(12.0).reshape(4, 3) ** 2
+    report = check_function(Unpermute, lambda x, places: x[places], [x, torch.tensor(places)], only=["in place"])
+    assert report.agrees
+    assert [row.name for row in report.wrong] == ["in place places"]
+
+
+@pytest.mark.parametrize(
+    ("given", "others"),
+    [
+        ([0, 1, 2, 3], [1, 2, 3, 0]),
+        ([3, 1, 0, 2], [1, 2, 3, 0]),
+        ([1, 2, 3, 0], [3, 0, 1, 2]),
+        ([0, 1], [1, 0]),
+        ([1, 0], [0, 1]),
+        ([[0, 1, 2], [2, 1, 0]], [[1, 2, 0], [1, 2, 0]]),
+        ([0, 2, 7, 7], [0, 0, 5, 7]),
+        ([0, 4, 8], None),
+        ([5, 5], [4, 4]),
+        (0, 1),
+        ([4, 9, 2], [2, 9, 4]),
+    ],
+)
+def test_other_integers(given: Any, others: Any) -> None:
+    found = other_integers(torch.tensor(given))
+    assert (None if found is None else found.tolist()) == others
+
+
+@pytest.mark.parametrize(("least", "agrees"), [(0, False), (1, True)])
+def test_targets_that_are_all_ignored(least: int, *, agrees: bool) -> None:
+    """The mean over none of them is 0 / 0 where the count isn't at least 1."""
+
+    class Mean(Function):
+        @staticmethod
+        def forward(context: Any, x: Any, target: Any) -> Any:
+            counts = target >= 0
+            context.save_for_backward(x, counts)
+            return (x.square() * counts).sum() / counts.sum().clamp(min=1)
+
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            x, counts = context.saved_tensors
+            return grad_output * 2 * x * counts / counts.sum().clamp(min=least), None
+
+    def mean(x: Any, target: Any) -> Any:
+        return (x.square() * (target >= 0)).sum() / (target >= 0).sum().clamp(min=1)
+
+    x = torch.randn(4, generator=torch.Generator().manual_seed(0))
+    report = check_function(Mean, mean, [x, torch.tensor([1, -1, 2, 0])], only=["inputs repeated"])
+    assert report.passed == agrees
+    assert [row.name for row in report.wrong] == ["inputs repeated"] * (not agrees)

@@ -322,3 +322,20 @@ def test_time_and_memory_stand_in_one_row() -> None:
         r"peak memory of tensors 8 MB, the reference 1.12 KB",
         row.note,
     )
+
+
+def test_an_error_while_it_is_timed_is_the_functions() -> None:
+    left = [0]
+
+    def gives_up(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        left[0] -= 1
+        if left[0] == 0:
+            raise RuntimeError("the workspace is full")
+        return x * y
+
+    left[0] = -1
+    check(gives_up, only=["writes inputs"])
+    left[0] = 3 - left[0]  # in the third run behind those of the comparison
+    (row,) = check(gives_up, only=["cost"]).wrong
+    assert row.name == "cost"
+    assert row.note.startswith("gives_up: a run raised RuntimeError: the workspace is full at ")
