@@ -38,6 +38,7 @@ from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.step.reference import run_loss
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.model import Twin, as_tensor, threads_for
+from nn_manual.check.whole_step.denominator import wrong_denominator
 from nn_manual.check.whole_step.evidence import Evidence
 from nn_manual.check.whole_step.settings import changes_since, settings_as_text
 from nn_manual.check.whole_step.update import UpdateChecker, compare_clipping
@@ -86,6 +87,8 @@ class GradientChecker:
         self._memory_checked: set[Plan] = set()
         #: What a step reports to: the layers and the loss are watched from outside.
         self.watch = Watch()
+        #: Whether the loss's `denominator` has been compared: in the first step.
+        self._denominator_compared = False
         #: Whether what evaluation computes has been compared.
         self._evaluation_compared = False
         #: What the compared steps have shown, those that were compared elsewhere among them.
@@ -123,9 +126,14 @@ class GradientChecker:
         """
         try:
             with threads_for(self.plan().num_products):
-                return self._compared(self._proof(), updated)
+                compared = self._compared(self._proof(), updated)
         except CannotCompare as problem:
             raise mismatch_for(str(problem)) from None
+        if not self._denominator_compared:
+            self._denominator_compared = True
+            if words := wrong_denominator(self.recorded.loss):
+                raise mismatch_for(words)
+        return compared
 
     def skip(self) -> None:
         """The recorded step has no loss and nothing to compare: its loss says that nothing counts. Raises

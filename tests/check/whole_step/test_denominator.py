@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 from problems import problem_and_place
 
-from nn_manual import CrossEntropyLoss, Linear, Sequential, check_gradients
+from nn_manual import SGD, CrossEntropyLoss, Linear, MSELoss, Sequential, Trainer, check_gradients
 from nn_manual.arrays import Array
 from nn_manual.check.judge.report import GradientReport
+from nn_manual.errors import GradientMismatch
 from nn_manual.losses import Loss
 
 
@@ -105,10 +107,44 @@ def report_on(loss: Loss, target: Array, dtype: str = "float32") -> GradientRepo
 def test_a_denominator_that_counts_too_many_is_found(dtype: str) -> None:
     """Of the 9 numbers that count, 3 stand in the first half."""
     words = (
-        "loss (Masked): its denominators give the first half of the batch the weight 0.5 in the mean, and its gradient "
+        "loss (Masked): its denominators give the first 3 of 6 examples the weight 0.5 in the mean, and its gradient "
         "has 0.333333: override denominator"
     )
     assert problem_and_place(report_on(Masked(), TARGET.astype(dtype), dtype))[0] == words
+
+
+class Constant(MSELoss):
+    """The mean over the batch, with a denominator that two halves don't show."""
+
+    def __init__(self, denominator: Callable[[int], float]) -> None:
+        super().__init__()
+        self._denominator = denominator
+
+    def denominator(self, target: Array) -> float:
+        return self._denominator(len(target))
+
+    def reference(self, prediction: Any, target: Any) -> Any:
+        return ((prediction - target) ** 2).mean()
+
+
+@pytest.mark.parametrize(
+    ("denominator", "weight"),
+    [(lambda size: size**0, 0.5), (lambda size: size**2, 0.2), (lambda size: max(size, 4), 0.5)],
+)
+def test_halves_alone_would_hide_a_denominator(denominator: Callable[[int], float], weight: float) -> None:
+    """Both in check_gradients and in the first step of a training."""
+    words = (
+        f"loss (Constant): its denominators give the first 2 of 6 examples the weight {weight} in the mean, and its "
+        "gradient has 0.333333: override denominator"
+    )
+    assert problem_and_place(report_on(Constant(denominator), TARGET))[0] == words
+    model = Sequential(Linear(3, 2), seed=0)
+    trainer = Trainer(model, Constant(denominator), SGD(model))
+    with pytest.raises(GradientMismatch, match=r"the first 2 of 6\n"):
+        trainer.train_step(np.ones((6, 3), np.float32), TARGET)
+    model = Sequential(Linear(3, 2), seed=0)
+    trainer = Trainer(model, Constant(float), SGD(model))
+    trainer.train_step(np.ones((6, 3), np.float32), TARGET)
 
 
 @pytest.mark.parametrize("loss", [Counts(), Pairs(), Root(), WholeBatch()])
