@@ -20,6 +20,9 @@ class Measured(Protocol):
     def mean_loss(self, name: str, batches: Sequence[tuple[float, float]]) -> float:
         """The loss over all batches."""
 
+    def compare_evaluation(self) -> None:
+        """Compare what evaluation computes."""
+
     def evaluate(self, examples: Examples) -> Evaluation:
         """The loss over the examples, and the accuracy."""
 
@@ -46,6 +49,7 @@ def epoch_record(
     record: dict[str, Any] = {"epoch": epoch + 1, "step": trainer.num_steps}
     record |= recorded("train_loss", trainer.mean_loss("the training loss", losses), train.target)
     if validation is None or not len(validation.input):
+        trainer.compare_evaluation()  # whoever uses the model then runs what no evaluation has
         return record
     evaluation = trainer.evaluate(validation)
     record |= recorded("validation_loss", evaluation.loss, validation.target)

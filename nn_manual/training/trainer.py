@@ -322,6 +322,14 @@ class Trainer:
         self.steps.check_finite("the validation loss", evaluation.loss)
         return evaluation
 
+    def compare_evaluation(self) -> None:
+        """Compare each layer's `infer` with torch's in evaluation, where steps are checked: once, on the batch of the
+        last step that was compared. An epoch without an evaluation ends with it. Raises GradientMismatch.
+        """
+        self.flush()
+        if self.checker is not None:
+            self.checker.compare_evaluation()
+
     def mean_loss(self, name: str, batches: Sequence[tuple[float, float]]) -> float:
         """The loss over all batches, each given as (value, denominator): the mean of the values, weighted by the
         denominators, or their sum if the loss is a sum over the examples. A batch whose denominator is 0 is left out of

@@ -150,6 +150,11 @@ class TestEvaluationIsCompared:
         with pytest.raises(GradientMismatch, match=words):
             trainer.evaluate(data)
 
+    def test_where_nothing_is_held_out(self) -> None:
+        """Whoever calls the model then runs what no evaluation has."""
+        with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(Doubles\): 1\.infer"):
+            self.trainer(Doubles()).fit(self.data(), epochs=1, batch_size=3, seed=0, verbose=False)
+
     def test_not_before_one(self) -> None:
         trainer, data = self.trainer(Doubles(), every=2), self.data()
         trainer.evaluate(data)
