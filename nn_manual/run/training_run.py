@@ -174,6 +174,11 @@ class TrainingRun:
         """Go on from a checkpoint. Raises TypeError or ValueError for one that isn't of this config."""
         trainer, step = self.trainer, manifest["step"]
         state = dict(_of(tensors, STATE_FILE))
+        counted = vars(trainer.model.buffer)
+        for name, array in state.items():  # else bits would be read as other numbers, and numbers converted
+            expected = counted[name].dtype if name in counted else trainer.model.dtype
+            if array.dtype != expected:
+                raise ValueError(f"{name!r} is {array.dtype}, and the model has {expected}")
         vectors: dict[str, Array] = {}
         for kind in trainer.optimizer.vectors:
             names = [f"{kind} {name}" for name in trainer.model.parameter_shapes()]

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from benchmarks.reliability.kills import end_of
 from stopped_runs import forged, stopped
@@ -135,6 +136,21 @@ def test_arrays_that_are_missing(config_path: Path, tmp_path: Path, file: str, a
     with pytest.raises(DataError) as caught:
         resume(tmp_path / "run")
     assert str(caught.value) == f"{checkpoint}: is no checkpoint of this run: it has no '{lacks}'"
+
+
+@pytest.mark.parametrize("array", ["0.weight", "momentum_buffer 0.weight"])
+def test_arrays_of_another_dtype(config_path: Path, tmp_path: Path, array: str) -> None:
+    """The bits of a float32 are an integer, too, of about a thousand millions."""
+    stopped(config_path, tmp_path / "run", 5)
+    (checkpoint,) = checkpoints_of(tmp_path / "run")
+    manifest, tensors = read_checkpoint(checkpoint)
+    del manifest["sha256"], manifest["files"]
+    tensors["state.safetensors"][array] = tensors["state.safetensors"][array].view(np.int32)
+    write_checkpoint(tmp_path / "run", 5, tensors, manifest, keep=3)
+    with pytest.raises(DataError) as caught:
+        resume(tmp_path / "run")
+    problem = f"'{array}' is int32, and the model has float32"
+    assert str(caught.value) == f"{checkpoint}: is no checkpoint of this run: {problem}"
 
 
 def test_the_last_epoch_is_there_once_one_has_ended(config_path: Path, tmp_path: Path) -> None:
