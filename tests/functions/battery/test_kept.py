@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -275,16 +276,18 @@ def test_other_integers(given: Any, others: Any) -> None:
     assert (None if found is None else found.tolist()) == others
 
 
-@pytest.mark.parametrize(("least", "agrees"), [(0, False), (1, True)])
-def test_targets_that_are_all_ignored(least: int, *, agrees: bool) -> None:
-    """The mean over none of them is 0 / 0 where the count isn't at least 1."""
+@pytest.mark.parametrize(("least", "of_reference", "agrees"), [(0, 1, False), (1, 1, True), (0, 0, True)])
+def test_targets_that_are_all_ignored(least: int, of_reference: int, *, agrees: bool) -> None:
+    """The mean over none of them is 0 / 0 where the count isn't at least 1. Where the reference's is, any gradient is
+    right.
+    """
 
     class Mean(Function):
         @staticmethod
         def forward(context: Any, x: Any, target: Any) -> Any:
             counts = target >= 0
             context.save_for_backward(x, counts)
-            return (x.square() * counts).sum() / counts.sum().clamp(min=1)
+            return (x.square() * counts).sum() / counts.sum().clamp(min=of_reference)
 
         @staticmethod
         @once_differentiable
@@ -293,9 +296,34 @@ def test_targets_that_are_all_ignored(least: int, *, agrees: bool) -> None:
             return grad_output * 2 * x * counts / counts.sum().clamp(min=least), None
 
     def mean(x: Any, target: Any) -> Any:
-        return (x.square() * (target >= 0)).sum() / (target >= 0).sum().clamp(min=1)
+        return (x.square() * (target >= 0)).sum() / (target >= 0).sum().clamp(min=of_reference)
 
     x = torch.randn(4, generator=torch.Generator().manual_seed(0))
     report = check_function(Mean, mean, [x, torch.tensor([1, -1, 2, 0])], only=["inputs repeated"])
     assert report.passed == agrees
     assert [row.name for row in report.wrong] == ["inputs repeated"] * (not agrees)
+
+
+def test_the_gradient_of_an_outcome_that_is_no_number_is_anybodys() -> None:
+    """Where all targets are ignored torch's mean is 0 / 0, and its gradient 0 nevertheless."""
+
+    class CrossEntropy(Function):
+        @staticmethod
+        def forward(context: Any, logits: Any, target: Any) -> Any:
+            counts, logarithms = target >= 0, logits.log_softmax(1)
+            picked = logarithms.gather(1, target.clamp(min=0)[:, None])[:, 0]
+            context.save_for_backward(logarithms, target, counts)
+            return -(picked * counts).sum() / counts.sum()
+
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            logarithms, target, counts = context.saved_tensors
+            shares = torch.nn.functional.one_hot(target.clamp(min=0), logarithms.shape[1])
+            return grad_output * (logarithms.exp() - shares) * counts[:, None] / counts.sum(), None
+
+    logits = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    given = [logits, torch.tensor([1, -1, 2, 0])]
+    reference = partial(torch.nn.functional.cross_entropy, ignore_index=-1)
+    report = check_function(CrossEntropy, reference, given, only=["inputs repeated"])
+    assert report.passed, report
