@@ -854,6 +854,10 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
                 *("backward", "mean = np.vecdot(probability, grad_probability)[..., np.newaxis]"),
                 *("grad_probability)", "grad_kept)", SAME_ARRAY),
             ),
+            (
+                *("backward", "grad_scores = np.subtract(grad_probability, mean, out=grad_probability)"),
+                *("(grad_probability, mean", "(grad_kept, mean", SAME_ARRAY),
+            ),
             ("backward", GRAD_QUERY, "grad_scores", "grad_kept", SAME_ARRAY),
             ("backward", GRAD_QUERY, "key[part]", "key[part] + 1e-08", ROWS_OF_ZERO),
             ("backward", GRAD_QUERY, "key[part]", "(key + 1e-08)[part]", ROWS_OF_ZERO),
