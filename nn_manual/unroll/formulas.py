@@ -9,10 +9,18 @@ import textwrap
 from typing import Any
 
 from nn_manual import optim
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer
 
 #: The words that begin the derivation in a docstring.
 DERIVED = ("Derivation", "Source", "Why")
+
+#: The classes whose docstrings state what every component keeps, and no component's formula.
+CONTRACTS = (Layer, Loss, Optimizer)
+
+#: The beginning of a formula.
+FORMULA = re.compile(r"\w+(?:\[[^]]*\])? += ")
 
 
 def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[str]]:
@@ -85,12 +93,12 @@ def aligned(lines: list[str]) -> list[str]:
 
 
 def _block(owner: type, *, first: bool = False) -> list[str]:
-    """The indented lines of the first docstring, of the class or of its bases, that has formulas. With `first`, only
-    the first block of them.
+    """The indented lines of the first docstring, of the class or of its bases but the contracts, that has formulas.
+    With `first`, only the first block of them.
     """
     for own in owner.__mro__:
-        text = inspect.cleandoc(own.__doc__ or "")
-        before = re.split(rf"\n(?:{'|'.join(DERIVED)})\b", text)[0]
+        text = "" if own in CONTRACTS else inspect.cleandoc(own.__doc__ or "")
+        before = "\n" + _indented(re.split(rf"\n(?:{'|'.join(DERIVED)})\b", text)[0])
         if first:
             before = re.split(r"(?m)(?<=\n)\n(?=\S)", before.partition("\n    ")[2])[0]
             before = f"    {before}"
@@ -98,6 +106,15 @@ def _block(owner: type, *, first: bool = False) -> list[str]:
         if any("=" in line for line in lines):
             return lines
     return []
+
+
+def _indented(text: str) -> str:
+    """The text with its formulas indented. They are at the margin if they begin a docstring, or if no other line stands
+    there: cleandoc, and Python from 3.13 on, take away what all lines below the first have in common.
+    """
+    if not FORMULA.match(text) and re.search(r"^    .*=", text, re.MULTILINE):
+        return text
+    return "\n\n".join(textwrap.indent(own, "    " * bool(FORMULA.match(own))) for own in text.split("\n\n"))
 
 
 def _where(line: str, instance: Any, target_kind: str) -> str | None:
