@@ -11,7 +11,7 @@ from typing import Any
 from nn_manual.errors import ConfigError
 from nn_manual.optim import Optimizer
 from nn_manual.unroll.constants import NamedSettings, Resolver, Unknown
-from nn_manual.unroll.syntax import Expression, Name, of
+from nn_manual.unroll.syntax import Expression, Name, call, of
 
 
 class Coefficients:
@@ -21,6 +21,8 @@ class Coefficients:
 
     def __init__(self, member: Optimizer, settings: NamedSettings) -> None:
         self.before: list[tuple[Name, Expression]] = []
+        #: The variables that may be NumPy's numbers.
+        self._numpys: set[Name] = set()
         self.texts: dict[str, Expression] = {}
         try:
             self._read(member, settings)
@@ -45,12 +47,20 @@ class Coefficients:
                 for key, node in zip(statement.value.keys, statement.value.values, strict=True):
                     assert isinstance(key, ast.Constant)
                     text, value = resolver.text(node)
+                    if self._is_numpys(text, node):  # float64 is stronger than the parameters' dtype, float isn't
+                        text = call(("float",), [text.parts])
                     self._add(str(key.value), text, is_right=value == expected[str(key.value)])
                 break
             else:
                 raise Unknown
         if self.texts.keys() != expected.keys():
             raise Unknown
+
+    def _is_numpys(self, text: Expression, node: ast.expr) -> bool:
+        """Whether an expression may be NumPy's number, and not Python's."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float":
+            return False
+        return bool(text.names & self._numpys) or "np." in str(text)
 
     def _add(self, name: str, text: Expression, *, is_right: bool) -> None:
         if not is_right:
@@ -70,6 +80,8 @@ class Coefficients:
             return
         assert isinstance(target, ast.Name)
         text, value = resolver.text(node)
+        if self._is_numpys(text, node):
+            self._numpys.add(Name(target.id))
         self.before.append((Name(target.id), text))
         resolver.arrays = {**resolver.arrays, target.id: (of(Name(target.id)), value)}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
-from nn_manual.data import Examples, batches
+from nn_manual.data import Examples, batches, num_batches
 from nn_manual.errors import ConfigError, raise_if_nobodys_fault, words_of
 from nn_manual.messages import counted, one_line
 from nn_manual.run.loading import load, quiet
@@ -48,8 +48,9 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     optimizer, train = config.optimizer(model), split.train
     kind = "indices" if train.target.dtype.kind == "i" else "probabilities"
     subject = Subject(name, model, config.loss, optimizer, kind, config.lr_scheduler)
+    num_steps = config.epochs * num_batches(len(train.input), config.batch_size)
     try:
-        script, text = proven_script(subject, _batches(train, config), config.clip_grad_norm)
+        script, text = proven_script(subject, _batches(train, config), config.clip_grad_norm, num_steps)
     except CannotTrace as error:
         raise ConfigError(str(error)) from None
     if not run:
@@ -59,14 +60,18 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     return Unrolled(page(script, subject, lines), arrays_of(config, script, model, train))
 
 
-def proven_script(subject: Subject, steps: Sequence[Batch], max_norm: float | None) -> tuple[Script, str]:
-    """A script that does what the step does, bit for bit, for each of these batches; and its page. The first batch is
-    the largest. Raises CannotTrace as `trace_step` does, and ConfigError if there is no such script.
+def proven_script(
+    subject: Subject, pair: Sequence[Batch], max_norm: float | None, num_steps: int
+) -> tuple[Script, str]:
+    """A script that does what the step does, bit for bit, for both of these batches, and in the last of `num_steps`
+    steps; and its page. The first of the two is the larger. Raises CannotTrace as `trace_step` does, and ConfigError if
+    there is no such script.
     """
     reason = "a formula does something else for each size of the batch"
-    for script in script_of(subject.model, subject.loss, subject.optimizer, steps[0], max_norm):
+    for script in script_of(subject.model, subject.loss, subject.optimizer, pair[0], max_norm):
         text = page(script, subject)
-        differences = [_difference(text, script, subject, each, max_norm) for each in steps]
+        steps = [*((each, 1) for each in pair), (pair[-1], num_steps)]
+        differences = [_difference(text, script, subject, *each, max_norm) for each in steps]
         if not any(differences):
             return script, text
         reason = next(filter(None, differences))
@@ -84,30 +89,36 @@ def _batches(train: Examples, config: RunConfig) -> tuple[Batch, Batch]:
     return first, last
 
 
-def _difference(text: str, script: Script, subject: Subject, batch: Batch, max_norm: float | None) -> str:
-    """What the script computes differently from the step, "" if nothing."""
+def _difference(
+    text: str, script: Script, subject: Subject, batch: Batch, number: int, max_norm: float | None
+) -> str:
+    """What the script computes differently in the step with this number, "" if nothing."""
     model, loss, optimizer = copy.deepcopy((subject.model, subject.loss, subject.optimizer))
-    model.num_steps += 1
+    trainer = Trainer(model, loss, optimizer, max_norm, check_every=0)
+    trainer.num_steps = subject.model.num_steps + 1  # a new trainer counts from 0
+    if number > 1:  # behind a step, so that the optimizer's vectors aren't zeros
+        trainer.step(*batch)
+        model.param_arena[...] = subject.model.param_arena
+        optimizer.num_steps = number - 1
     before = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
     space: dict[str, Any] = {"__name__": "step"}
     scheduled = script.settings.scheduled(subject.scheduler)
     values: dict[str, Any] = {str(name): getattr(member.scheduled, own) for name, (member, own) in scheduled.items()}
     values |= {"step": optimizer.num_steps + 1} | {_given_name(name): array for name, array in before.items()}
+    where = f", in step {number}" if number > 1 else ""
     try:
         exec(compile(text, "<the script>", "exec"), space)
         found = space["train_step"](*(values[str(name)] for name in arguments(script, subject)))
     except BaseException as error:  # a user's layer may do anything; another try may be right
         raise_if_nobodys_fault(error)
-        return f"for {counted(len(batch[0]), 'example')} the script ends with {words_of(error)}"
-    trainer = Trainer(model, loss, optimizer, max_norm, check_every=0)
-    trainer.num_steps = subject.model.num_steps + 1  # a new trainer counts from 0
+        return f"for {counted(len(batch[0]), 'example')} the script ends with {words_of(error)}{where}"
     expected = trainer.step(*batch)
     after = given(model, optimizer, *batch)
     names = ["param", "buffer", "counters", *optimizer.vectors]
     wrong = [name for name in names if before[name].tobytes() != after[name].tobytes()]
     if float(found) != expected or wrong:
         what = ", ".join(["the loss"] * (float(found) != expected) + wrong)
-        return f"for {counted(len(batch[0]), 'example')} the script computes another {what} than the step"
+        return f"for {counted(len(batch[0]), 'example')} the script computes another {what} than the step{where}"
     return ""
 
 

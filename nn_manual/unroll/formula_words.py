@@ -47,10 +47,12 @@ class Saying:
         #: The terms that were added up to a number.
         self._terms: dict[Version, list[Expression]] = {}
         self._index = 0
+        #: Whether a float array is among the operation's arguments, and not coefficients alone.
+        self._has_array = True
 
     def of(self, operation: TracedOperation, index: int) -> Expression:
         """The expression of what the operation with this index computes."""
-        self._index = index
+        self.at(index)
         site, pending = self._observed.sites[index], self._speaker.pending
         first = self._read(operation.arguments[0]) if operation.arguments else None
         if site.part_of == "_mean" and operation.name == "divide" and first in pending:
@@ -74,7 +76,11 @@ class Saying:
         node = operand_of(self._observed.sites[self._index], place) if place is not None else None
         if isinstance(argument, View):
             wanted = node.id if isinstance(node, ast.Name) else ""
-            return self._speaker.text(self._versions.read[self._index][argument], argument, wanted)
+            version = self._versions.read[self._index][argument]
+            text = self._speaker.text(version, argument, wanted)
+            if self._has_array or not _is_coefficient(version) or argument.dtype == np.float64:
+                return text
+            return call((f"np.{argument.dtype}",), [text.parts])  # Python would compute with it in float64
         if isinstance(argument, FixedValue):
             return self._constant(argument.value, node)
         if isinstance(argument, tuple | list):
@@ -86,6 +92,8 @@ class Saying:
     def at(self, index: int) -> None:
         """From now on arguments are those of the operation with this index."""
         self._index = index
+        floats = [version for view, version in self._versions.read[index].items() if view.dtype.kind == "f"]
+        self._has_array = not all(map(_is_coefficient, floats))
 
     def _read(self, argument: Any) -> Version | Any:
         return self._versions.read[self._index].get(argument) if isinstance(argument, View) else None
@@ -158,3 +166,8 @@ class Saying:
                     continue
                 arrays[name] = text, array_at(frame.views[name])
         return Resolver(self._settings, frame.instance, frame, arrays)
+
+
+def _is_coefficient(version: Version) -> bool:
+    """Whether an array is one of the optimizer's coefficients, which the script has as Python's numbers."""
+    return version.is_given and not version.form.shape

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from nn_manual import Linear, MSELoss, Sequential
-from nn_manual.arrays import Array
+from nn_manual.arrays import DTYPES, Array
 from nn_manual.errors import ConfigError
 from nn_manual.optim import Optimizer
+from nn_manual.training.trainer import Trainer
 from nn_manual.unroll.command import proven_script
 from nn_manual.unroll.sections import Subject
 
@@ -60,11 +61,97 @@ class Loops(Warmed):
         return {"rate": rate, "shrink": 1.0}
 
 
-def page_of(optimizer: Warmed) -> str:
-    generator = np.random.default_rng(0)
-    input, target = generator.standard_normal((2, 6, 3), np.float32)
+class Selects(Warmed):
+    """np.where and np.sqrt give NumPy's float64, which is stronger than float32. `late` is 0 in the first 5 steps."""
+
+    def coefficients(self, step: int) -> dict[str, float]:
+        root = np.sqrt(step)
+        late = np.where(step > 5, self.lr * root, 0)
+        return {"rate": max(self.lr / 3, root / 999), "late": late, "shrink": float(np.sqrt(0.9))}  # type: ignore[dict-item]
+
+    def move(
+        self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
+    ) -> None:
+        assert not vectors
+        c = coefficients
+        param *= c["shrink"]
+        param -= grad * (c["rate"] + c["late"] / (abs(grad) + c["rate"]))
+
+
+class Multiplies(Warmed):
+    """The update computes with coefficients alone, in the parameters' dtype."""
+
+    def coefficients(self, step: int) -> dict[str, float]:
+        return {"rate": self.lr / step, "shrink": 1 - self.lr / 7}
+
+    def move(
+        self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
+    ) -> None:
+        assert not vectors
+        c = coefficients
+        param *= np.sqrt(c["shrink"]) * (1 - c["rate"] * c["shrink"])
+        param -= c["rate"] * np.where(grad > 0, c["shrink"], c["rate"]) * grad
+
+
+#: The sizes of the first batch and of the last one.
+SIZES = 6, 3
+
+
+def batch() -> tuple[Array, Array]:
+    """The input and the target of the largest batch."""
+    input, target = np.random.default_rng(0).standard_normal((2, SIZES[0], 3), np.float32)
+    return input, target
+
+
+def page_of(optimizer: Warmed, num_steps: int = 20) -> str:
+    input, target = (array.astype(optimizer.model.dtype) for array in batch())
     subject = Subject("a test", optimizer.model, MSELoss(), optimizer, "probabilities", scheduler=None)
-    return proven_script(subject, [(input[:size], target[:size]) for size in (6, 3)], None)[1]
+    return proven_script(subject, [(input[:size], target[:size]) for size in SIZES], None, num_steps)[1]
+
+
+@pytest.mark.parametrize("optimizer_class", [Selects, Multiplies])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_each_step_s_bits_are_those_of_the_rounded_coefficients(optimizer_class: type[Warmed], dtype: str) -> None:
+    model = Sequential(Linear(3, 3), seed=0, dtype=dtype)
+    input, target = (array.astype(dtype) for array in batch())
+    optimizer, space = optimizer_class(model), dict[str, Any]()
+    exec(page_of(optimizer), space)
+    trainer, param = Trainer(model, MSELoss(), optimizer, check_every=0), model.param_arena.copy()
+    for step in range(1, 11):
+        loss = space["train_step"](input, target, param, step)
+        assert float(loss) == trainer.step(input, target)
+        assert param.tobytes() == model.param_arena.tobytes(), step
+
+
+def test_numpy_s_numbers_become_python_s() -> None:
+    page = page_of(Selects(Sequential(Linear(3, 3), seed=0)))
+    lines = [line.strip() for line in page.splitlines()]
+    assert "param *= float(np.sqrt(0.9))" in lines
+    assert "late = np.where(step > 5, lr * root, 0)" in lines
+    assert any("* (float(max(lr / 3, root / 999)) + float(late) /" in line for line in lines)
+
+
+class CountsByItself(Warmed):
+    """What it counts is no state, and no number of the step: the script can't know it."""
+
+    num_moves: ClassVar[int] = 0
+
+    def coefficients(self, step: int) -> dict[str, float]:  # noqa: ARG002 - the contract's signature
+        return {"rate": self.lr / (1 + self.num_moves), "shrink": 1.0}
+
+    def move(
+        self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
+    ) -> None:
+        super().move(param, grad, vectors, coefficients)
+        vars(self)["num_moves"] = self.num_moves + 1
+
+
+def test_the_last_step_of_the_run_is_proven_too() -> None:
+    optimizer = CountsByItself(Sequential(Linear(3, 3), seed=0))
+    page_of(optimizer, num_steps=1)
+    message = r"^unroll: for 3 examples the script computes another param than the step, in step 2$"
+    with pytest.raises(ConfigError, match=message):
+        page_of(optimizer, num_steps=2)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ SIZES = 6, 3
 def page_of(model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array) -> str:
     kind = "indices" if target.dtype.kind == "i" else "probabilities"
     subject = Subject("a test", model, loss, optimizer, kind, scheduler=None)
-    _, text = proven_script(subject, [(input[:size], target[:size]) for size in SIZES], max_norm=0.3)
+    _, text = proven_script(subject, [(input[:size], target[:size]) for size in SIZES], max_norm=0.3, num_steps=20)
     return text
 
 
