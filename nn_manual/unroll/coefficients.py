@@ -6,12 +6,14 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
-from typing import Any
 
 from nn_manual.errors import ConfigError
 from nn_manual.optim import Optimizer
 from nn_manual.unroll.constants import NamedSettings, Resolver, Unknown
 from nn_manual.unroll.syntax import Expression, Name, call, of
+
+#: The names of what a step is given and returns, besides the optimizer's vectors.
+GIVEN = ("input", "target", "param", "grad", "buffer", "counters", "step", "batch", "loss")
 
 
 class Coefficients:
@@ -24,25 +26,29 @@ class Coefficients:
         #: The variables that may be NumPy's numbers.
         self._numpys: set[Name] = set()
         self.texts: dict[str, Expression] = {}
+        self._settings, self._member = settings, member
+        self._taken = {*GIVEN, *member.setting_names(), *member.vector_names()}
         try:
-            self._read(member, settings)
+            self._read()
         except (Unknown, OSError, SyntaxError, AssertionError):
             raise ConfigError(
                 f"unroll: {type(member).__name__}.coefficients is too complicated for a script. It may assign and "
                 "return arithmetic of settings and the step, with functions of math and np, and branch on settings"
             ) from None
 
-    def _read(self, member: Optimizer, settings: NamedSettings) -> None:
+    def _read(self) -> None:
+        member = self._member
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(type(member).coefficients))).body
         assert isinstance(definition, ast.FunctionDef)
+        self._locals = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
         step = 3
-        resolver = Resolver(settings, member, None, {})
+        resolver = Resolver(self._settings, member, None, {})
         resolver.free = {definition.args.args[1].arg: step}
         expected = member.coefficients(step)
         for statement in _chosen(definition.body, resolver):
             if isinstance(statement, ast.Assign):
                 (target,) = statement.targets
-                self._assign(target, statement.value, resolver, settings, member)
+                self._assign(target, statement.value, resolver)
             elif isinstance(statement, ast.Return) and isinstance(statement.value, ast.Dict):
                 for key, node in zip(statement.value.keys, statement.value.values, strict=True):
                     assert isinstance(key, ast.Constant)
@@ -62,28 +68,34 @@ class Coefficients:
             return False
         return bool(text.names & self._numpys) or "np." in str(text)
 
-    def _add(self, name: str, text: Expression, *, is_right: bool) -> None:
+    def _add(self, key: str, text: Expression, *, is_right: bool) -> None:
         if not is_right:
             raise Unknown
         if len(text.names) > 3:  # too long for the formula
-            self.before.append((Name(name), text))
-            text = of(Name(name))
-        self.texts[name] = text
+            name = self._settings.variable(key, self._taken | self._locals)
+            self.before.append((name, text))
+            text = of(name)
+        self.texts[key] = text
 
-    def _assign(
-        self, target: ast.expr, node: ast.expr, resolver: Resolver, settings: NamedSettings, member: Any
-    ) -> None:
+    def _assign(self, target: ast.expr, node: ast.expr, resolver: Resolver) -> None:
         if isinstance(target, ast.Tuple) and isinstance(node, ast.Attribute):  # beta1, beta2 = self.betas
-            for name, value in zip(target.elts, getattr(member, node.attr), strict=True):
+            for name, value in zip(target.elts, getattr(self._member, node.attr), strict=True):
                 assert isinstance(name, ast.Name)
-                resolver.arrays = {**resolver.arrays, name.id: (of(settings.name(member, name.id, value)), value)}
+                text = of(self._settings.name(self._member, name.id, value))
+                resolver.arrays = {**resolver.arrays, name.id: (text, value)}
             return
         assert isinstance(target, ast.Name)
         text, value = resolver.text(node)
-        if self._is_numpys(text, node):
-            self._numpys.add(Name(target.id))
-        self.before.append((Name(target.id), text))
-        resolver.arrays = {**resolver.arrays, target.id: (of(Name(target.id)), value)}
+        if not self._is_setting(text):
+            name = self._settings.variable(target.id, self._taken | self._locals - {target.id})
+            if self._is_numpys(text, node):
+                self._numpys.add(name)
+            self.before.append((name, text))
+            text = of(name)
+        resolver.arrays = {**resolver.arrays, target.id: (text, value)}
+
+    def _is_setting(self, text: Expression) -> bool:
+        return text.parts[0] in self._settings.values and len(text.parts) == 1
 
 
 def _chosen(body: list[ast.stmt], resolver: Resolver) -> Iterator[ast.stmt]:

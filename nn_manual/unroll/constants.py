@@ -8,7 +8,7 @@ import inspect
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,7 @@ class NamedSettings:
         """`reserved` are the names of layers' settings: an optimizer's setting of such a name gets another one."""
         self.values: dict[Name, Any] = {}
         self._reserved = set(reserved)
+        self._variables: set[Name] = set()
         #: Those among them that a schedule may move: each with its optimizer, and which of Scheduled it is.
         self._movable: dict[Name, tuple[Optimizer, str]] = {}
 
@@ -58,12 +59,20 @@ class NamedSettings:
         """The name of a setting. If another setting has it already, the class's name stands before it."""
         own_class = type(owner).__name__.lower()
         name = Name(f"{own_class}_{field}" if field in self._reserved and isinstance(owner, Optimizer) else field)
-        while name in self.values and self.values[name] != value:
+        while name in self._variables or (name in self.values and self.values[name] != value):
             name = Name(f"{own_class}_{name.local}" if name.local == field else f"{name.local}_")
         self.values[name] = value
         if field in MOVABLE and isinstance(owner, Optimizer):
             self._movable[name] = owner, MOVABLE[field]
         return name
+
+    def variable(self, local: str, others: Container[str]) -> Name:
+        """The name of a variable: that of no setting, and none of `others`. A number stands behind it if it must."""
+        name, number = local, 2
+        while name in self._reserved or name in others or Name(name) in self.values:
+            name, number = f"{local}{number}", number + 1
+        self._variables.add(Name(name))
+        return Name(name)
 
     def scheduled(self, scheduler: Scheduler | None) -> dict[Name, tuple[Optimizer, str]]:
         """The settings that the schedule moves: each with its optimizer, and which of Scheduled it is."""

@@ -13,7 +13,8 @@ import pytest
 from nn_manual import Linear, MSELoss, Sequential
 from nn_manual.arrays import DTYPES, Array
 from nn_manual.errors import ConfigError
-from nn_manual.optim import Optimizer
+from nn_manual.layers import Layer
+from nn_manual.optim import ConstantLR, Optimizer
 from nn_manual.training.trainer import Trainer
 from nn_manual.unroll.command import proven_script
 from nn_manual.unroll.sections import Subject
@@ -67,7 +68,7 @@ class Selects(Warmed):
     def coefficients(self, step: int) -> dict[str, float]:
         root = np.sqrt(step)
         late = np.where(step > 5, self.lr * root, 0)
-        return {"rate": max(self.lr / 3, root / 999), "late": late, "shrink": float(np.sqrt(0.9))}  # type: ignore[dict-item]
+        return {"rate": max(self.lr / 3, root / 999), "late": late, "shrink": float(np.sqrt(0.9))}
 
     def move(
         self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
@@ -103,9 +104,9 @@ def batch() -> tuple[Array, Array]:
     return input, target
 
 
-def page_of(optimizer: Warmed, num_steps: int = 20) -> str:
+def page_of(optimizer: Warmed, num_steps: int = 20, scheduler: ConstantLR | None = None) -> str:
     input, target = (array.astype(optimizer.model.dtype) for array in batch())
-    subject = Subject("a test", optimizer.model, MSELoss(), optimizer, "probabilities", scheduler=None)
+    subject = Subject("a test", optimizer.model, MSELoss(), optimizer, "probabilities", scheduler)
     return proven_script(subject, [(input[:size], target[:size]) for size in SIZES], None, num_steps)[1]
 
 
@@ -129,6 +130,60 @@ def test_numpy_s_numbers_become_python_s() -> None:
     assert "param *= float(np.sqrt(0.9))" in lines
     assert "late = np.where(step > 5, lr * root, 0)" in lines
     assert any("* (float(max(lr / 3, root / 999)) + float(late) /" in line for line in lines)
+
+
+class Renames(Warmed):
+    """Variables that have the names of settings, of what the step is given, and of the dictionary's keys."""
+
+    def coefficients(self, step: int) -> dict[str, float]:
+        lr = self.lr
+        lr = lr / (1 + step)
+        param = lr * self.lr
+        limit2 = param + self.warmup / 99
+        limit = 2 * limit2
+        rate = self.lr + lr + param + limit + self.limit
+        return {"rate": rate * lr * self.lr * param * limit2, "shrink": 1 - rate / 3}
+
+
+@pytest.mark.parametrize("scheduler", [None, ConstantLR()])
+def test_variables_have_names_of_their_own(scheduler: ConstantLR | None) -> None:
+    page = page_of(Renames(Sequential(Linear(3, 3), seed=0), limit=0.03), scheduler=scheduler)
+    lines = [line.strip() for line in page.splitlines()]
+    start = lines.index("# Renames")
+    assert lines[start + 1 : start + 7] == [
+        "lr2 = lr / (1 + step)",
+        "param2 = lr2 * lr",
+        "limit2 = param2 + 10 / 99",
+        "limit3 = 2 * limit2",
+        "rate = lr + lr2 + param2 + limit3 + limit",
+        "rate2 = rate * lr2 * lr * param2 * limit2",
+    ]
+    assert "param *= 1 - rate / 3" in lines
+    assert ("lr = 0.1" in lines) == (scheduler is None)
+
+
+@dataclass(eq=False)
+class WithSetting(Layer):
+    """output     = rate * input
+    grad_input = rate * grad_output
+    """
+
+    rate: float = 0.7
+
+    def forward(self, input: Array) -> tuple[Array, None]:
+        return self.rate * input, None
+
+    def backward(self, saved: None, grad_output: Array) -> Array:  # noqa: ARG002 - the contract's signature
+        result: Array = self.rate * grad_output
+        return result
+
+
+def test_a_layer_s_setting_of_a_variable_s_name_gets_another_one() -> None:
+    model = Sequential(Linear(3, 3), WithSetting(), seed=0)
+    lines = [line.strip() for line in page_of(Warmed(model)).splitlines()]
+    assert "rate = 0.7" in lines
+    assert "output_1 = rate * output_0" in lines
+    assert "rate2 = lr * grown" in lines
 
 
 class CountsByItself(Warmed):
