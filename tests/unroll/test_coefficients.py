@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -225,7 +226,46 @@ def test_calls_and_branches_on_settings(settings: dict[str, Any], lines: tuple[s
     assert any("1 - lr * math.sqrt(step)" in line for line in own)
 
 
-@pytest.mark.parametrize("optimizer_class", [LooksAtTheStep, Loops])
-def test_a_source_that_is_too_complicated_is_named(optimizer_class: type[Warmed]) -> None:
-    with pytest.raises(ConfigError, match=f"{optimizer_class.__name__}.coefficients is too complicated for a script"):
+class SaysItTwice(Warmed):
+    def coefficients(self, step: int) -> dict[str, float]:  # noqa: ARG002 - the contract's signature
+        rate = shrink = self.lr
+        return {"rate": rate, "shrink": shrink}
+
+
+class AssignsTwo(Warmed):
+    def coefficients(self, step: int) -> dict[str, float]:
+        rate, shrink = self.lr, 1 / step
+        return {"rate": rate, "shrink": shrink}
+
+
+class BranchesOnTheStep(Warmed):
+    def coefficients(self, step: int) -> dict[str, float]:
+        rate = self.lr
+        if self.warmup:
+            rate = 0.5 * rate
+            if step < 5:
+                rate = 0.5 * rate
+        return {"rate": rate, "shrink": 1.0}
+
+
+class ReturnsManyLines(Warmed):
+    def coefficients(self, step: int) -> dict[str, float]:
+        return {
+            "rate": self.lr,
+            "shrink": sum([1, step]),
+        }
+
+
+@pytest.mark.parametrize(
+    ("optimizer_class", "line"),
+    [(LooksAtTheStep, 1), (Loops, 2), (SaysItTwice, 1), (AssignsTwo, 1), (BranchesOnTheStep, 4), (ReturnsManyLines, 3)],
+)
+def test_a_line_that_is_too_complicated_is_named(optimizer_class: type[Warmed], line: int) -> None:
+    line += optimizer_class.coefficients.__code__.co_firstlineno
+    message = re.escape(
+        f"unroll: {optimizer_class.__name__}.coefficients, test_coefficients.py:{line}: too complicated for a script. "
+        "Each line may assign one variable, or return the numbers, by arithmetic of settings and the step, with "
+        "functions of math and np. It may branch on settings, but not on the step"
+    )
+    with pytest.raises(ConfigError, match=f"^{message}$"):
         page_of(optimizer_class(Sequential(Linear(3, 3), seed=0)))
