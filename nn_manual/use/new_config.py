@@ -12,7 +12,6 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
 from nn_manual.data.arrays_dataset import Arrays, Task
-from nn_manual.data.cells import looks_like_a_number
 from nn_manual.data.npz_files import names_in, read_npz
 from nn_manual.data.reading import check_name
 from nn_manual.data.tables import Kind, Part
@@ -22,7 +21,7 @@ from nn_manual.run_directory.files import write_atomically
 from nn_manual.use.new_text import of_text
 from nn_manual.use.proposal import Line, commented, of_examples
 from nn_manual.use.schema_file import FIRST_LINE, SCHEMA_FILE, check_replaceable, write_schema
-from nn_manual.use.table_columns import MOST_COUNTED, MOST_NAMES, Column, columns_of
+from nn_manual.use.table_columns import MOST_NAMES, Column, cited, columns_of
 
 #: The endings of tables, of arrays and of texts.
 TABLES, ARRAYS, TEXTS = (".csv", ".csv.gz"), (".npz",), (".txt",)
@@ -92,7 +91,7 @@ def _of_table(file: Path, shown: str, targets: Sequence[str], task: Task | None,
     by_name = {column.name: column for column in columns}
     of_target = [by_name[name] for name in targets]
     _check_numbers(file, [*of_target, *(column for column in columns if column.name not in targets)], task)
-    chosen = [column for column in columns if column.name not in targets and not _why_left_out(column)]
+    chosen = [column for column in columns if column.name not in targets and not column.why_left_out]
     is_classification = _is_classification(file, of_target, task)
     left_out = _left_out(columns, targets)
     if not chosen:
@@ -148,20 +147,6 @@ def _check_numbers(file: Path, columns: Sequence[Column], task: Task | None) -> 
             raise DataError(f"{file}:{line}: column {quoted(column.name)} holds {quoted(text)}; {of}: {advice}")
 
 
-def _why_left_out(column: Column) -> str:
-    """Why nothing can be learned from a column, in words; empty where something can."""
-    if column.is_constant:
-        return "always the same"
-    if column.counts_rows:
-        return "a number for each row"
-    if not column.is_number and not column.has_few_names:
-        assert column.odd is not None  # it is no column of numbers
-        text = column.odd[1]
-        hint = f", such as {quoted(text)}: a number has a point and nothing else" if looks_like_a_number(text) else ""
-        return f"{len(column.names):,} different names{' or more' * (len(column.names) == MOST_COUNTED)}{hint}"
-    return ""
-
-
 def _check_printable(file: Path, names: Sequence[str]) -> None:
     """Raise DataError for a name that can't stand in a config."""
     for name in names:
@@ -172,7 +157,7 @@ def _check_printable(file: Path, names: Sequence[str]) -> None:
 
 def _left_out(columns: Sequence[Column], targets: Sequence[str]) -> dict[str, str]:
     """The columns that are left out, each with the reason."""
-    whys = {column.name: _why_left_out(column) for column in columns if column.name not in targets}
+    whys = {column.name: column.why_left_out for column in columns if column.name not in targets}
     return {name: why for name, why in whys.items() if why}
 
 
@@ -186,7 +171,9 @@ def _is_classification(file: Path, of_target: Sequence[Column], task: Task | Non
     may_be_classes = task != "regression" and len(of_target) == 1
     for column in of_target:
         if column.odd is not None and not may_be_classes:
-            raise DataError(f"{file}:{column.odd[0]}: column {quoted(column.name)} has names, and no numbers")
+            line, text = column.odd
+            words = f"has names, and a regression needs numbers, not {cited(text)}"
+            raise DataError(f"{file}:{line}: column {quoted(column.name)} {words}")
         if column.is_constant:
             raise DataError(f"{file}: column {quoted(column.name)} is always the same: there is nothing to predict")
     if not may_be_classes:
@@ -194,7 +181,8 @@ def _is_classification(file: Path, of_target: Sequence[Column], task: Task | Non
     are_classes = not first.is_number or task == "classification"
     if are_classes and not first.has_few_names:
         words = f"{len(first.names):,} different cells in {first.num_rows - first.num_empty:,} rows"
-        raise DataError(f"{file}: column {quoted(first.name)} has {words}, too many for classes")
+        place, such_as = ("", "") if first.odd is None else (f":{first.odd[0]}", f", such as {cited(first.odd[1])}")
+        raise DataError(f"{file}{place}: column {quoted(first.name)} has {words}, too many for classes{such_as}")
     return are_classes or (first.are_integers and len(first.names) <= MOST_CLASSES and first.has_few_names)
 
 

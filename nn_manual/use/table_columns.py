@@ -16,6 +16,7 @@ from nn_manual.data.cells import BLANK, add_numbers, looks_like_a_number
 from nn_manual.data.csv_records import opened, rows_of
 from nn_manual.data.reading import check_name, reading
 from nn_manual.errors import DataError
+from nn_manual.messages import quoted
 
 #: An input column of more different names than this is text, for which a model has no number; a target of more has no
 #: classes that could be learned.
@@ -100,6 +101,23 @@ class Column:
     def counts_from_0(self) -> bool:
         """Whether the names are 0, 1, 2, ..., each of which occurs."""
         return self.names.keys() == {str(number) for number in range(len(self.names))}
+
+    @property
+    def why_left_out(self) -> str:
+        """Why nothing can be learned from it, in words; empty where something can."""
+        if self.is_constant:
+            return "always the same" if self.names else "always empty"
+        if self.counts_rows:
+            return "a number for each row"
+        if self.odd is not None and not self.has_few_names:
+            hint = f", such as {cited(self.odd[1])}" if looks_like_a_number(self.odd[1]) else ""
+            return f"{len(self.names):,} different names{' or more' * (len(self.names) == MOST_COUNTED)}{hint}"
+        return ""
+
+
+def cited(cell: str) -> str:
+    """A cell that is no number, in quotes, and what is wrong with it if it looks like one."""
+    return quoted(cell) + ": a number has a point and nothing else" * looks_like_a_number(cell)
 
 
 def columns_of(file: Path, *, needed: Sequence[str]) -> tuple[list[Column], int]:

@@ -15,7 +15,6 @@ from nn_manual.data import Arrays, Text
 from nn_manual.data.held_out import held_out
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.run.loading import load
-from nn_manual.use import new_config as new_config_module
 from nn_manual.use import table_columns
 from nn_manual.use.new_config import new_config
 
@@ -195,7 +194,6 @@ def test_ids_are_left_out(written: Callable[..., RunConfig], name: str) -> None:
 def test_many_rows_are_counted_as_few(written: Callable[..., RunConfig], monkeypatch: pytest.MonkeyPatch) -> None:
     """Different cells aren't counted for ever: an id stays one, and a text is a text of so many names or more."""
     monkeypatch.setattr(table_columns, "MOST_COUNTED", 150)
-    monkeypatch.setattr(new_config_module, "MOST_COUNTED", 150)
     assert arrays_of(written(PEOPLE, "income")).input == ["city", "age"]
     words = "without 'id' (a number for each row), 'name' (150 different names or more)"
     assert words in Path("out/new.yaml").read_text()
@@ -278,7 +276,24 @@ def test_names_that_no_config_can_hold(written: Callable[..., RunConfig], name: 
         ("x,y\n1\n", ["y"], r"^table\.csv:2: the header names 2 columns, this row has 1$"),
         ("x,y\n1,red\n2,red\n", ["y"], r"^table\.csv: column 'y' is always the same: there is nothing to predict$"),
         ("x,y\n1,0\n1,1\n", ["y"], r"^table\.csv: has no column to predict from: 'x' \(always the same\)$"),
-        ("x,y,z\n1,0,a\n1,1,b\n", ["y", "z"], r"^table\.csv:2: column 'z' has names, and no numbers$"),
+        (
+            "x,y,z\n1,0,a\n1,1,b\n",
+            ["y", "z"],
+            r"^table\.csv:2: column 'z' has names, and a regression needs numbers, not 'a'$",
+        ),
+        (
+            "x,y,z\n1,0,2.5 €\n1,1,3 €\n",
+            ["y", "z"],
+            r"^table\.csv:2: column 'z' has names, and a regression needs numbers, not '2\.5 €': "
+            "a number has a point and nothing else$",
+        ),
+        (
+            "x,y\n" + "".join(f"{row},{row / 4} €\n" for row in range(1, 9)),
+            ["y"],
+            r"^table\.csv:2: column 'y' has 8 different cells in 8 rows, too many for classes, such as '0\.25 €': "
+            "a number has a point and nothing else$",
+        ),
+        ("x,y\n,red\n,blue\n", ["y"], r"^table\.csv: has no column to predict from: 'x' \(always empty\)$"),
         ("\x00\x01PNG\n", ["y"], r"^table\.csv:1: has no column 'y'; it has "),
         ("x,y\n1,\n2,\n", ["y"], r"^table\.csv: "),
     ],
@@ -296,8 +311,12 @@ def test_what_is_no_table(
 def test_too_many_names_for_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("table.csv").write_text(PEOPLE)
-    with pytest.raises(DataError, match=r"column 'name' has 200 different cells in 200 rows, too many for classes$"):
+    words = r"^table\.csv:2: column 'name' has 200 different cells in 200 rows, too many for classes, such as 'name 0'$"
+    with pytest.raises(DataError, match=words):
         new_config(Path("table.csv"), ["name"])
+    words = r"table\.csv: column 'id' has 200 different cells in 200 rows, too many for classes$"
+    with pytest.raises(DataError, match=words):
+        new_config(Path("table.csv"), ["id"], task="classification")
 
 
 @pytest.mark.parametrize(
