@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Collection
 from itertools import takewhile
+from typing import TextIO
 
 #: Columns of a terminal.
 WIDTH = 80
@@ -46,6 +47,12 @@ def wrapped(text: str) -> list[str]:
     pass for the beginning of a line of ours.
     """
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def noted(text: str, stream: TextIO) -> str:
+    """A note as the stream gets it: wrapped for a terminal, and elsewhere one line, which a search finds."""
+    line = one_line(text)
+    return "\n".join(wrapped(line)) if stream.isatty() else line
 
 
 def printable(text: str, but: str = "\n\t") -> str:

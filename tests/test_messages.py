@@ -1,9 +1,10 @@
+import io
 import sys
 
 import pytest
 
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import LONGEST_LINE, advice, counted, nearest, one_line, quoted, shell_word, wrapped
+from nn_manual.messages import LONGEST_LINE, advice, counted, nearest, noted, one_line, quoted, shell_word, wrapped
 
 
 @pytest.mark.parametrize(
@@ -100,3 +101,17 @@ def test_wrapped() -> None:
     text = "word " * 20 + "x" * 90 + " a-b"
     lines = wrapped(text)
     assert lines == [" ".join(["word"] * 16), "  word word word word", f"  {'x' * 90}", "  a-b"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_note_has_lines_for_a_terminal_and_is_one_line_elsewhere() -> None:
+    text = f"note: each step is proven by itself: 1 (Own)\n raised {'word ' * 20}"
+    assert noted(text, io.StringIO()) == f"note: each step is proven by itself: 1 (Own)\\n raised {'word ' * 20}"
+    assert noted(text, Terminal()).splitlines() == [
+        "note: each step is proven by itself: 1 (Own)\\n raised word word word word word",
+        "  word word word word word word word word word word word word word word word",
+    ]

@@ -14,7 +14,7 @@ from nn_manual.compile.compile_step import Report, check_numba
 from nn_manual.compile.plan import Plan
 from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
-from nn_manual.messages import one_line
+from nn_manual.messages import noted
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.optim.scheduling import settings_that_stay
@@ -78,7 +78,7 @@ class Plans:
 
     def _note(self, line: str) -> None:
         if not self._is_silent:
-            print(one_line(f"note: {line}"), file=sys.stderr)
+            print(noted(f"note: {line}", sys.stderr), file=sys.stderr)
 
 
 def may_compile(model: Sequential, *, is_silent: bool) -> bool:
@@ -86,7 +86,8 @@ def may_compile(model: Sequential, *, is_silent: bool) -> bool:
     are another input, which a plan doesn't take.
     """
     if model.lengths_heeded_by and not is_silent:
-        print(f"note: this model isn't compiled: {model.lengths_heeded_by} heeds lengths", file=sys.stderr)
+        note = f"note: this model isn't compiled: {model.lengths_heeded_by} heeds lengths"
+        print(noted(note, sys.stderr), file=sys.stderr)
     return not model.lengths_heeded_by
 
 

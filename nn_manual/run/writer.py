@@ -12,7 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split
 from nn_manual.errors import DataError, GradientMismatch
-from nn_manual.messages import one_line
+from nn_manual.messages import noted
 from nn_manual.plotting import plot_runs
 from nn_manual.run.bundle import keep
 from nn_manual.run.event_log import EventLog
@@ -90,8 +90,8 @@ class RunWriter:
         print(text, flush=True)
 
     def note(self, text: str) -> None:
-        """Print a line on standard error."""
-        print(one_line(text), file=sys.stderr)
+        """Print a note on standard error."""
+        print(noted(text, sys.stderr), file=sys.stderr)
 
     def epochs(self, size: int | None) -> files.JsonLines:
         """Open the file with a line for each epoch, from this size on, or a new file if the size is None."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 from tqdm import TqdmWarning, tqdm
 
-from nn_manual.messages import one_line
+from nn_manual.messages import noted
 from nn_manual.run_directory.metrics import BITS
 from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.training.steps import Step
@@ -120,8 +120,8 @@ class RunBar:
         self._bar.close()
 
     def note(self, text: str) -> None:
-        """Print a line on standard error, above the bar."""
-        tqdm.write(one_line(text), file=self._err)
+        """Print a note on standard error, above the bar."""
+        tqdm.write(noted(text, self._err), file=self._err)
 
     def note_one_by_one(self, prover: Prover | None) -> None:
         """Say on standard error, once, that each step is proven by itself, if a layer is the reason."""

@@ -16,7 +16,7 @@ from nn_manual.data import Transform
 from nn_manual.data.tables import Kind
 from nn_manual.errors import DataError
 from nn_manual.losses import CrossEntropyLoss
-from nn_manual.messages import counted, one_line
+from nn_manual.messages import counted, noted
 from nn_manual.model import Sequential
 from nn_manual.run.loading import quiet
 from nn_manual.run.sources import changed_sources, sources_of
@@ -172,7 +172,7 @@ def _note_changed_layers(directory: Path, config: RunConfig) -> None:
     changed = changed_sources(recorded if isinstance(recorded, dict) else {}, sources_of(config))
     package = __name__.partition(".")[0]
     if changed := [name for name in changed if name.partition(".")[0] != package]:
-        print(one_line(f"note: {', '.join(changed)} changed since the run began"), file=sys.stderr)
+        print(noted(f"note: {', '.join(changed)} changed since the run began", sys.stderr), file=sys.stderr)
 
 
 def recorded_sha256(directory: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,17 @@ def test_it_notes_why_it_is_slow(capsys: pytest.CaptureFixture[str], *, verbose:
     start = "note: each step is proven by itself, which takes longer: 1 (Shrink) is compared with its own forward in "
     assert len(notes) == verbose
     assert all(note.startswith(start) and note.endswith("; a reference is faster") for note in notes)
+
+
+def test_on_a_terminal_the_note_has_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    model = Sequential(Linear(3, 2), Shrink(), seed=0)
+    Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1)).fit(data(0), epochs=1, batch_size=20)
+    assert (
+        "note: each step is proven by itself, which takes longer: 1 (Shrink) is compared\n"
+        "  with its own forward in float64, the gradients with central differences of it;\n"
+        "  a reference is faster\n"
+    ) in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
