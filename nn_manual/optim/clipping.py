@@ -7,6 +7,7 @@ import numpy as np
 from nn_manual.arrays import Array, blocks
 
 
+@np.errstate(over="ignore")  # an infinite norm is part of the formula
 def clip_grad_norm(grad: Array, max_norm: float) -> np.float64:
     """Scale `grad` in place so that its norm is at most `max_norm`; return the norm that it had.
 

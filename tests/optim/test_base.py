@@ -108,6 +108,13 @@ def test_clipping_looks_at_no_value(max_norm: float) -> None:
     np.testing.assert_array_equal(blindly, grad)
 
 
+@pytest.mark.parametrize(("dtype", "large"), [(np.float32, 1e20), (np.float64, 1e200)])
+def test_clipping_with_squares_that_overflow_gives_zeros_without_a_warning(dtype: Any, large: float) -> None:
+    grad = np.array([large, 1], dtype)
+    assert clip_grad_norm(grad, 1) == math.inf
+    np.testing.assert_array_equal(grad, [0, 0])
+
+
 @pytest.mark.parametrize(("optimizer_class", "settings"), EXAMPLES)
 def test_a_state_goes_on_where_it_was_taken(optimizer_class: Any, settings: dict[str, Any]) -> None:
     """The state vectors, and the number of steps, which corrects Adam's moments."""
