@@ -139,9 +139,8 @@ class Steps:
         except NotFiniteError as error:
             self.flush()  # an earlier step that is wrong comes first
             raise self._placed(error) from None
-        except BaseException as error:  # a batch that is refused, and one that Ctrl-C ends, is no step
-            is_none = isinstance(error, TypeError | ValueError) or is_from_outside(error)
-            if is_none and self.optimizer.num_steps == num_updates:
+        except BaseException:  # a batch that is refused, that a layer raises at or that Ctrl-C ends is no step
+            if self.optimizer.num_steps == num_updates:
                 model.num_steps -= 1
             raise
         # The check came first: it says whether a wrong formula is why a value isn't finite.

@@ -125,7 +125,7 @@ class TestLayer:
         assert main([*TRAIN, UNCHECKED, "checkpoint.every=3 steps"]) == 2
         assert capsys.readouterr().err.splitlines() == [
             f"nn-manual: {small}/mine.py:{LINE}: {RAISED[deed]}",
-            "stopped in epoch 2 at step 6; the run so far lies in run",
+            "stopped in epoch 2 at step 5; the run so far lies in run",
             "to go on from step 3: nn-manual train --resume run",
         ]
         assert "Interrupted" not in json.loads((small / "run" / "summary.json").read_text())["stopped"]

@@ -74,6 +74,25 @@ def test_a_step_that_is_ended_from_outside_is_no_step(every: int, monkeypatch: p
     assert trainer.train_step(*batch).number == 2
 
 
+@pytest.mark.parametrize("error", [ValueError, ZeroDivisionError, IndexError, MemoryError])
+def test_a_step_in_which_a_layer_raises_is_no_step(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it raises; a step whose update was made is one."""
+    trainer, data = classifier(check_every=0), examples()
+    batch = data.input[:8], data.target[:8]
+    trainer.train_step(*batch)
+    for owner, method in ((Linear, "forward"), (CrossEntropyLoss, "backward"), (SGD, "step")):
+        with monkeypatch.context() as context:
+
+            def raising(*_: object) -> None:
+                raise error("said by a layer")
+
+            context.setattr(owner, method, raising)
+            with pytest.raises(error, match=r"^said by a layer$"):
+                trainer.train_step(*batch)
+        assert trainer.num_steps == trainer.optimizer.num_steps == 1
+    assert trainer.train_step(*batch).number == 2
+
+
 def test_an_epoch_takes_every_example_once_the_last_batch_smaller() -> None:
     steps = train(classifier(check_every=0))
     assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6, 7, 8]

@@ -220,7 +220,7 @@ def test_the_first_alone_prints(folder: Path) -> None:
         ("killed", [7, -9, 7], "nn-manual: process 1 died\nstopped in epoch "),
         slow("hung", [7, -9], "nn-manual: process 1 didn't come within 10 s\nstopped in epoch "),
         slow("first_killed", [-9, 7], "nn-manual: process 0 died\nstopped in epoch "),
-        ("broken", [7, 2], "nn-manual: not enough memory: broken\nstopped in epoch 2 at step 7; the run so far "),
+        ("broken", [7, 2], "nn-manual: not enough memory: broken\nstopped in epoch 2 at step 6; the run so far "),
         slow("asked", [143, 143], "nn-manual: terminated\nstopped in epoch "),
         ("divided", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 4\n"),
         slow("many", [2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
