@@ -11,14 +11,15 @@ from nn_manual.arrays import Array
 from nn_manual.defaults import default, take_from_behind
 
 
-class LossDefaults(ABC):
+class LossDefaults:
     """The part of a Loss that few losses override. Each default is right for a loss that doesn't say otherwise.
 
     `forward` and `backward` are formulas: they assume that the target fits, and never branch on a value.
     `check_target` refuses a target. The trainer and the check call it, once for a data set or for a batch.
     """
 
-    reduction: str
+    #: "mean", or "sum" for a loss whose batches add up: how the losses of several batches are put together.
+    reduction: str = "mean"
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -29,7 +30,7 @@ class LossDefaults(ABC):
         """grad_target, shaped as the target, for a loss whose target has a gradient. By default it has none."""
         raise NotImplementedError
 
-    def check_target(self, prediction: Array, target: Array) -> None:  # noqa: B027 - a loss may take any target
+    def check_target(self, prediction: Array, target: Array) -> None:
         """Raise ValueError or TypeError, which name what is wrong, for a target that doesn't fit the prediction. Only
         the prediction's shape and dtype count.
         """
@@ -45,7 +46,7 @@ class LossDefaults(ABC):
         if target.size and not self.counted(target).any():
             raise ValueError(f"{type(self).__name__} ignores every target of the {part}")
 
-    def check_slices(self, target: Array) -> None:  # noqa: B027 - most losses can be put together
+    def check_slices(self, target: Array) -> None:
         """Raise ValueError if the losses of a batch's slices, weighted by their denominators, may not give the loss of
         the batch.
         """
@@ -65,11 +66,12 @@ class LossDefaults(ABC):
         return denominator > 0 or self.reduction != "mean"
 
 
-class Loss(LossDefaults):
+class Loss(LossDefaults, ABC):
     """A scalar function of (prediction, target). Its gradients begin with that of the loss with respect to itself, 1.
 
-    Concrete losses are dataclasses whose fields are keyword arguments of the torch.nn class of the same name. What else
-    a loss may say is in LossDefaults.
+    Concrete losses are dataclasses whose fields are keyword arguments of the torch.nn class of the same name. Without a
+    field `reduction`, a loss is a mean over its `denominator`, by default the examples; one that returns a sum needs
+    reduction = "sum" in its class. What else a loss may say is in LossDefaults.
     """
 
     @abstractmethod

@@ -31,7 +31,7 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler, SequentialLR
 from nn_manual.registry import components
 
-CONTRACTS = {
+CONTRACTS: set[type] = {
     *(Layer, LayerDefaults, LayerWithBuffers, LayerWithLengths, LayerWithNoise),
     *(Loss, LossDefaults, Optimizer, Scheduler),
 }

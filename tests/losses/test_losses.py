@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import hypothesis.extra.numpy as hnp
@@ -21,8 +22,8 @@ from comparing import (
 from hypothesis import given, settings
 from loss_results import CLASSIFICATION, REGRESSION, assert_as_torch, our_results, targets, with_weights
 
-from nn_manual import CrossEntropyLoss, MSELoss, TraceLoss
-from nn_manual.arrays import Shape
+from nn_manual import SGD, CrossEntropyLoss, Linear, MSELoss, Sequential, TraceLoss, Trainer, check_gradients
+from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.targets import probabilities
 from nn_manual.check.input_kinds import draw
 from nn_manual.defaults import defines
@@ -170,3 +171,32 @@ def test_nothing_is_broadcast_or_converted(loss: Loss) -> None:
 def test_a_trace_needs_matrices(shape: Shape) -> None:
     with pytest.raises(ValueError, match=re.escape(f"TraceLoss takes matrices, not arrays of shape {shape}")):
         TraceLoss().check_target(np.ones(shape), np.ones(shape))
+
+
+@dataclass(eq=False)
+class Squares(Loss):
+    """MSELoss, without a word about its reduction."""
+
+    def forward(self, prediction: Array, target: Array) -> tuple[Any, Array]:
+        difference = prediction - target
+        return (difference**2).mean(), difference
+
+    def backward(self, saved: Array) -> Array:
+        return saved * (2 / saved.size)
+
+    def reference(self, prediction: Any, target: Any) -> Any:
+        return ((prediction - target) ** 2).mean()
+
+
+def test_a_loss_that_does_not_name_its_reduction_is_a_mean() -> None:
+    """In steps, in the loss of an epoch whose last batch is smaller, in evaluation and in the check."""
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((10, 4)), generator.standard_normal((10, 2))
+    records = []
+    for loss in (Squares(), MSELoss()):
+        model = Sequential(Linear(4, 2), dtype="float64")
+        assert check_gradients(model, loss, input, target).passed
+        trainer = Trainer(model, loss, SGD(model, lr=0.1))
+        (record,) = trainer.fit((input, target), epochs=1, batch_size=4, verbose=False)
+        records.append((record["train_loss"], trainer.evaluate((input, target)).loss))
+    assert records[0] == records[1]
