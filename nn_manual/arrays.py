@@ -202,3 +202,22 @@ class Padded:
 def unpadded(input: Array | Padded) -> Array:
     """The array of an input, without lengths."""
     return input.array if isinstance(input, Padded) else input
+
+
+def check_arrays(**arrays: Any) -> None:
+    """Raise TypeError, with the name, for what is no array of NumPy's and not Padded, and for the two kinds of array
+    whose products aren't NumPy's: masked ones and matrices. Raise ValueError as `check_unmasked` does.
+    """
+    for name, given in arrays.items():
+        if type(given) is np.ndarray:  # nearly always, and in each step of a training loop of one's own
+            continue
+        array = unpadded(given)
+        check_unmasked(name, array)
+        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray | np.matrix):
+            raise TypeError(f"the {name} must be a numpy array, not {type(array).__name__}")
+
+
+def check_unmasked(name: str, given: Any) -> None:
+    """Raise ValueError for a masked array with masked numbers."""
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise ValueError(f"the {name} has masked numbers: fill them, or leave their examples out")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nn_manual.arrays import DTYPES, Array, Padded, Shape, carve, flat, size_of
+from nn_manual.arrays import DTYPES, Array, Padded, Shape, carve, check_arrays, flat, size_of
 from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import (
     Composite,
@@ -140,8 +140,9 @@ class Sequential(Composite):
         return summary_of(self.children(), self.num_parameters, input_shape, is_tied=bool(self.ties.names))
 
     def forward(self, input: Array | Padded) -> tuple[Array, list[Any]]:
-        """`output, saved`: `saved` lists what each layer saved. Raises TypeError for another dtype, and ValueError for
-        an index that the first layer doesn't have, and for an array without lengths where a layer heeds lengths.
+        """`output, saved`: `saved` lists what each layer saved. Raises TypeError for another dtype and for what is no
+        array, and ValueError for masked numbers, for an index that the first layer doesn't have, and for an array
+        without lengths where a layer heeds lengths.
 
         The model's `seed`, `num_steps` and `first_row` determine random numbers: until one of these changes, forward
         draws the same ones again.
@@ -245,6 +246,8 @@ class Sequential(Composite):
     def _check_input(self, input: Array | Padded) -> None:
         if not self._looks_at_input:
             return
+        if type(input) is not np.ndarray:
+            check_arrays(input=input)
         self.check_dtype(input)
         if isinstance(self.domain, range):  # a lookup doesn't notice a wrong index; a wrong float shows in the loss
             self.check_values(input)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array, Padded
+from nn_manual.arrays import Array, Padded, check_arrays, check_unmasked
 from nn_manual.data import Examples
 from nn_manual.defaults import defines
 from nn_manual.losses import Loss
@@ -16,10 +16,11 @@ from nn_manual.model import Sequential
 def examples_of(given: Any, model: Sequential, loss: Loss) -> Examples:
     """The Examples that are given; or a pair of inputs and targets, made into arrays of the dtypes that the model and
     losses take: int64 for classes and indices, and the model's dtype for other numbers. Raises TypeError for anything
-    else, and ValueError where they aren't equally many, a number isn't finite in the model's dtype, or an
+    else, and ValueError where they aren't equally many, a number is masked or isn't finite in the model's dtype, or an
     integer is 2**63 or more.
     """
     if isinstance(given, Examples):
+        check_arrays(input=given.input, target=given.target)
         return given
     if not isinstance(given, tuple | list) or len(given) != 2:
         kind = f"{type(given).__name__}" + (f" of {len(given)}" if isinstance(given, tuple | list) else "")
@@ -37,8 +38,7 @@ def examples_of(given: Any, model: Sequential, loss: Loss) -> Examples:
 
 
 def _as_array(name: str, values: Any, model: Sequential) -> Any:
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ValueError(f"the {name} has masked numbers: fill them, or leave their examples out")
+    check_unmasked(name, values)
     try:
         array = np.asarray(values)
     except ValueError as error:  # lists of different lengths

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
-from nn_manual.arrays import Array, Padded, unpadded
+from nn_manual.arrays import Array, Padded, check_arrays, unpadded
 from nn_manual.compile.blas import BlasName, Choice
 from nn_manual.compile.plans import may_compile
 from nn_manual.data import Examples, batches
@@ -198,12 +198,14 @@ class Trainer:
         """One step of gradient descent on a batch, by the formulas, neither counted nor checked; returns the loss
         before it. Raises what `train_step` does for a batch that the model or the loss doesn't take.
         """
+        check_arrays(input=input, target=target)
         self.steps.look_at(input, target, input)
         return self.steps.make(input, target)
 
     def train_step(self, input: Array | Padded, target: Array) -> Step:
         """A step on a batch of your own, checked if it is a `check_every`-th one."""
         self.flush()
+        check_arrays(input=input, target=target)
         if not input.size:
             raise ValueError(f"the input is empty, shape {input.shape}: nothing to learn from")
         batch: Any = input

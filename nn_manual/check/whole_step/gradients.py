@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nn_manual.arrays import Array, Padded, unpadded
+from nn_manual.arrays import Array, Padded, check_arrays
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.denominator import wrong_denominator
@@ -38,9 +38,7 @@ def checked_in_part(
     """check_gradients, without what another case of the same layer has shown: see GradientChecker.report."""
     if not isinstance(model, Sequential):
         raise TypeError(f"the model is {model!r}, and must be a Sequential: Sequential(layer) is one of a layer alone")
-    for name, array in (("input", unpadded(input)), ("target", target)):
-        if not isinstance(array, np.ndarray):
-            raise TypeError(f"the {name} must be a numpy array, not {type(array).__name__}")
+    check_arrays(input=input, target=target)
     if not input.size:
         raise ValueError(f"the input is empty, shape {input.shape}: nothing to check")
     checker = GradientChecker(model, loss, input_grad=True)
