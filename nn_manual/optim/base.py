@@ -14,6 +14,7 @@ import numpy as np
 from nn_manual.arrays import Array, Shape, as_python
 from nn_manual.defaults import default
 from nn_manual.model import Sequential
+from nn_manual.optim.checked_settings import check_settings_of
 from nn_manual.optim.groups import PATTERN, Group, Groups, runs, without_parameters
 from nn_manual.optim.parts import Run
 from nn_manual.optim.scheduler_base import Scheduled
@@ -39,8 +40,8 @@ class Optimizer(ABC):
     holds them under the names that they have in torch's state ("momentum_buffer"). Before the first step they are
     zeros, and `num_steps` is 0.
 
-    Raises ValueError for settings that are out of range, for a group without parameters, and for a group that would
-    need vectors which the optimizer doesn't keep.
+    Raises ValueError for settings that are out of range or no numbers, also where one is set between steps, for a group
+    without parameters, and for a group that would need vectors which the optimizer doesn't keep.
     """
 
     model: Sequential
@@ -54,6 +55,7 @@ class Optimizer(ABC):
     #: From this step on, the coefficients stay the same as long as the settings do: by default, never. A class that
     #: defines `coefficients` has the default again, unless it defines this, too.
     settles_at: ClassVar[float] = math.inf
+    _is_made = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -62,10 +64,13 @@ class Optimizer(ABC):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Settings become Python's numbers: `coefficients` computes with them in float64."""
-        super().__setattr__(name, as_python(value))
+        value = as_python(value)
+        if self._is_made and name in self.__dataclass_fields__:
+            check_settings_of(self._with({name: value}))  # a copy: so nothing has changed where it is refused
+        super().__setattr__(name, value)
 
     def __post_init__(self) -> None:
-        self.check_settings()
+        check_settings_of(self)
         members = [self, *(self._member(index, group) for index, group in enumerate(self.groups))]
         shapes, dtype = self.model.parameter_shapes(), self.model.dtype
         for reason in without_parameters(self.groups, list(shapes)).values():
@@ -79,6 +84,8 @@ class Optimizer(ABC):
         self.vectors = {name: np.zeros(size, dtype) for name in self.vector_names()}
         places = runs(self.groups, shapes, apart=not self.is_elementwise)
         self.parts = [Part(member, its_runs, dtype) for member, its_runs in zip(members, places, strict=True)]
+        for member in members:
+            member._is_made = True
 
     @classmethod
     def setting_names(cls) -> list[str]:
@@ -119,7 +126,8 @@ class Optimizer(ABC):
 
     @scheduled.setter
     def scheduled(self, values: Scheduled) -> None:
-        self.lr, own = values.lr, vars(self)
+        own = vars(self)
+        own["lr"] = as_python(values.lr)
         if "betas" in own:
             own["betas"] = (values.momentum, *own["betas"][1:])
         elif "momentum" in own:
@@ -201,7 +209,7 @@ class Optimizer(ABC):
             raise ValueError(f"groups.{index} needs {PATTERN}, a pattern of parameter names")
         member = self._with(own)
         try:
-            member.check_settings()
+            check_settings_of(member)
         except ValueError as error:
             raise ValueError(f"groups.{index}.{error}") from None
         for name, value in own.items():
@@ -233,18 +241,10 @@ class Part:
     def take(self, its_runs: list[Run]) -> None:
         """From now on, move these runs."""
         self.runs = its_runs
-        self.blocks = [
-            Run(_within(run.where, block), _within(run.of_vectors, block), run.shape)
-            for run in its_runs
-            for block in run.pieces()
-        ]
+        self.blocks = [run.piece(block) for run in its_runs for block in run.pieces()]
 
     def rounded_coefficients(self, step: int) -> Mapping[str, Array]:
         """The member's coefficients of a step, in the parameters' dtype."""
         for name, value in self.member.coefficients(step).items():
             self._coefficients[name][()] = value
         return self._coefficients
-
-
-def _within(run: slice, block: slice) -> slice:
-    return slice(run.start + block.start, run.start + block.stop)

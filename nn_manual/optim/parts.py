@@ -21,3 +21,11 @@ class Run(NamedTuple):
         """Pieces that fit into the processor's cache, or itself if it must stay in one."""
         size = self.where.stop - self.where.start
         return blocks(size) if self.shape is None else [slice(0, size)]
+
+    def piece(self, block: slice) -> Run:
+        """The run of one of these pieces."""
+        return self._replace(where=_within(self.where, block), of_vectors=_within(self.of_vectors, block))
+
+
+def _within(run: slice, block: slice) -> slice:
+    return slice(run.start + block.start, run.start + block.stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from opaque import Looked, opaque
 
 from nn_manual import Linear, Sequential, clip_grad_norm
 from nn_manual.arrays import Array
-from nn_manual.optim import SGD, Muon, Optimizer
+from nn_manual.optim import SGD, Adam, Muon, Optimizer
 from nn_manual.registry import components
 
 EXAMPLES = [(cls, settings) for cls in components(Optimizer).values() for settings in cls.examples()]
@@ -113,6 +114,48 @@ def test_clipping_with_squares_that_overflow_gives_zeros_without_a_warning(dtype
     grad = np.array([large, 1], dtype)
     assert clip_grad_norm(grad, 1) == math.inf
     np.testing.assert_array_equal(grad, [0, 0])
+
+
+NO_NUMBERS: list[tuple[type[Optimizer], dict[str, Any], str]] = [
+    (SGD, {"lr": "0.1"}, "lr must be a number, not '0.1'"),
+    (SGD, {"momentum": None}, "momentum must be a number, not None"),
+    (Adam, {"eps": [1e-8]}, "eps must be a number, not [1e-08]"),
+    (Adam, {"betas": (0.9, "0.99")}, "betas must be numbers, not (0.9, '0.99')"),
+    (Adam, {"betas": 0.9}, "betas must be numbers, not 0.9"),
+    (Muon, {"lr": {}}, "lr must be a number, not {}"),
+]
+
+
+@pytest.mark.parametrize(("optimizer_class", "settings", "message"), NO_NUMBERS)
+def test_a_setting_that_is_no_number_is_refused(
+    optimizer_class: Any, settings: dict[str, Any], message: str
+) -> None:
+    """Where the optimizer is made, for a group, and where the setting is changed between steps."""
+    model = Sequential(map_for(optimizer_class))
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        optimizer_class(model, **settings)
+    with pytest.raises(ValueError, match=f"^{re.escape(f'groups.0.{message}')}$"):
+        optimizer_class(model, groups=[{"parameters": "*", **settings}])
+    ((name, value),) = settings.items()
+    optimizer = optimizer_class(model, groups=[{"parameters": "*"}])
+    for member in optimizer.members:
+        before = getattr(member, name)
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            setattr(member, name, value)
+        assert getattr(member, name) == before
+
+
+def test_a_setting_out_of_range_is_refused_between_steps() -> None:
+    """NumPy's numbers are numbers."""
+    half: Any = np.float32(0.5)
+    optimizer = SGD(Sequential(Linear(3, 2)), lr=half)
+    optimizer.step()
+    with pytest.raises(ValueError, match=r"^lr must be at least 0, not -1\.0$"):
+        optimizer.lr = -1.0
+    assert optimizer.lr == 0.5
+    optimizer.lr = np.float64(0.25)
+    assert optimizer.lr == 0.25
+    assert type(optimizer.lr) is float
 
 
 @pytest.mark.parametrize(("optimizer_class", "settings"), EXAMPLES)

@@ -1,0 +1,25 @@
+"""The settings of an optimizer, looked at: are they numbers, and in their ranges?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from numbers import Real
+from typing import Any
+
+
+def check_settings_of(optimizer: Any) -> None:
+    """Raise ValueError, with its name, for a setting that is no number, or not of numbers, where its default is; and as
+    the optimizer's `check_settings` does, which can then compare numbers.
+    """
+    for setting in fields(optimizer):
+        value, default = getattr(optimizer, setting.name), setting.default
+        if isinstance(default, float) and not isinstance(value, Real):
+            raise ValueError(f"{setting.name} must be a number, not {value!r}")
+        if isinstance(default, tuple) and not _are_numbers(value):
+            raise ValueError(f"{setting.name} must be numbers, not {value!r}")
+    optimizer.check_settings()
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, Sequence) and all(isinstance(value, Real) for value in values)
