@@ -56,11 +56,11 @@ def describe_difference(
     if ours.shape != reference.shape:
         return _shape(ours, reference)
     if not np.isfinite(reference).all():
-        return f"the reference is not finite at {_positions(~np.isfinite(reference))}"
+        return f"the reference is not finite at {positions(~np.isfinite(reference))}"
     if not np.isfinite(ours).all():
         never = "; 0 / 0, or it was never written, or added to what was there" if np.isnan(ours).all() else ""
         overflow = "; an overflow, or the logarithm of 0" if np.isinf(ours).any() else ""
-        return f"not finite at {_positions(~np.isfinite(ours))}{never}{overflow}"
+        return f"not finite at {positions(~np.isfinite(ours))}{never}{overflow}"
     # In float64: the squares of what float32 holds may overflow in it.
     in_double = ours.astype(np.float64), reference.astype(np.float64)
     return _values(*in_double, reference.dtype.name, kinks, batch_size, [*map(np.arange, ours.shape)])
@@ -108,7 +108,7 @@ def _wrong(ours: Array, candidate: Array, dtype: str, most: float) -> npt.NDArra
     return ~right
 
 
-def _positions(marked: npt.NDArray[np.bool_], of: Sequence[Array] | None = None) -> str:
+def positions(marked: npt.NDArray[np.bool_], of: Sequence[Array] | None = None) -> str:
     """How many positions are marked, of how many, and the first of them: in the tensor, of which `of` may be a part."""
     places = np.flatnonzero(marked)
     of = of or [*map(np.arange, marked.shape)]
@@ -218,7 +218,7 @@ def _kinks(wrong: npt.NDArray[np.bool_], kinks: Array | None, of: Sequence[Array
     """Wrong where the input is tied or at a kink, and nowhere else."""
     if kinks is None or (wrong & ~kinks).any():
         return None
-    return f"differs at ties or kinks only, {_positions(wrong, of)}"
+    return f"differs at ties or kinks only, {positions(wrong, of)}"
 
 
 def _part(
@@ -244,4 +244,4 @@ def _places(ours: Array, reference: Array, wrong: npt.NDArray[np.bool_], of: Seq
     worst = np.unravel_index(np.argmax(np.abs(ours - reference)), ours.shape)
     short, exact = ([format(float(array[worst]), spec) for array in (ours, reference)] for spec in (".6g", ".17g"))
     values = "{}, the reference has {}".format(*(exact if short[0] == short[1] else short))
-    return values if wrong.size == 1 else f"{_positions(wrong, of)}; worst {values}"
+    return values if wrong.size == 1 else f"{positions(wrong, of)}; worst {values}"

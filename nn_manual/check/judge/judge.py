@@ -23,6 +23,7 @@ from nn_manual.check.judge.claim import without
 from nn_manual.check.judge.diagnosis import diagnose
 from nn_manual.check.judge.evaluation_claim import EvaluationClaim
 from nn_manual.check.judge.in_float64 import Again
+from nn_manual.check.judge.not_finite import not_finite_words
 from nn_manual.check.judge.report import GradientReport, mismatch_of
 from nn_manual.check.judge.small_parts import doubtful_parts
 from nn_manual.check.judge.step_claim import StepClaim
@@ -233,9 +234,7 @@ def _is_finite(pair: Pair) -> bool:
 def _not_finite(pair: Pair) -> str:
     quantity = pair.quantity
     subject = "the loss" if quantity.name == "loss" else f"{quantity.name} of {quantity.layer}"
-    if np.isfinite(pair.ours).all():
-        return f"{subject} is finite, but torch's overflows"
-    return f"{subject} {'holds' if pair.ours.ndim else 'is'} {first_not_finite(pair.ours)}"
+    return f"{subject} {not_finite_words(pair)}"
 
 
 def _diagnosis(failure: Comparison, both: Sequence[Pair], recorded: Recording) -> str:

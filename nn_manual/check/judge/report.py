@@ -25,8 +25,9 @@ class GradientReport:
     that is to blame. `rounding` holds the names of tensors that are beyond the tolerance by rounding alone: the judge
     found their formulas right. `vacuous` has a sentence for each comparison that agrees and proves nothing; `diagnosis`
     says what the first failure looks like; `sources` has a sentence for each layer that is compared with something else
-    than torch's, and `without_reference` names those whose forward is compared with nothing else. `not_finite` names a
-    tensor that isn't finite though its formula is right: the step is too large. str() is the table, 80 columns wide.
+    than torch's, and `without_reference` names those whose forward is compared with nothing else. `not_finite` says
+    which tensor isn't finite though its formula is right: the step is too large; or which can't be judged, because its
+    reference isn't finite. str() is the table, 80 columns wide.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -79,6 +80,8 @@ class GradientReport:
     def _headline(self) -> str:
         if self.problem is not None:
             return f"gradient check failed: {self.problem}"
+        if self.not_finite is not None:
+            return f"gradient check failed: {self.not_finite}"
         if self.failures:
             first = self.failures[0]
             return f"gradient check failed: wrong first in {first.layer}: {first.name}"

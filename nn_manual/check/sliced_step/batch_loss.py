@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, first_not_finite
+from nn_manual.arrays import Array
 from nn_manual.check import tolerances
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity, compare
 from nn_manual.check.compare.worst import beyond_tolerance
 from nn_manual.check.judge.claim import DOUBLE, Claim, Values, without
 from nn_manual.check.judge.diagnosis import describe_difference
+from nn_manual.check.judge.not_finite import not_finite_words
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.rounding import Rounding
 from nn_manual.check.judge.step_claim import allow_for_large
@@ -53,8 +54,7 @@ def compare_loss(batch: LossOfBatch, loss: Loss, twin: Twin) -> GradientReport:
     failed = beyond_tolerance(pairs)
     for pair in failed:
         if not pair.reference.isfinite().all():
-            found = first_not_finite(pair.ours)
-            raise NotFiniteError(f"{pair.quantity.name} is {found or 'finite, but that of torch overflows'}")
+            raise NotFiniteError(f"{pair.quantity.name} {not_finite_words(pair)}")
     rounding = _rounding(_LossClaim(batch, loss, pairs), failed) if failed else frozenset[str]()
     wrong = without(failed, rounding)
     words = describe_difference(wrong[0].ours, wrong[0].reference.numpy()) if wrong else ""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, first_not_finite, size_of
+from nn_manual.arrays import Array, size_of
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity, compare
 from nn_manual.check.compare.worst import (
     Differences,
@@ -24,6 +24,7 @@ from nn_manual.check.compare.worst import (
     worst_differences,
 )
 from nn_manual.check.judge.claim import without
+from nn_manual.check.judge.not_finite import not_finite_words
 from nn_manual.check.judge.report import GradientReport, mismatch_for, mismatch_of
 from nn_manual.check.judge.verdict import explained, judged
 from nn_manual.check.tolerances import learning_rate
@@ -236,6 +237,4 @@ def _check_finite(failed: list[Pair]) -> None:
     """Raise NotFiniteError where torch's value isn't finite either: then no formula is wrong, the step is too large."""
     for pair in failed:
         if not pair.reference.isfinite().all():
-            wrong = first_not_finite(pair.ours)
-            found = f"holds {wrong}" if wrong else "is finite, but torch's overflows,"
-            raise NotFiniteError(f"{pair.quantity.name} {found} after {pair.quantity.layer}")
+            raise NotFiniteError(f"{pair.quantity.name} {not_finite_words(pair)} after {pair.quantity.layer}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from nets import batch, break_gradient, net, replace_method
 from nn_manual import (
     SGD,
     GradientMismatch,
+    Layer,
     Linear,
     MaxPool2d,
     MSELoss,
@@ -71,6 +73,41 @@ def test_a_gradient_that_is_zero_and_never_written_is_wrong(dtype: str) -> None:
     assert report.failures[0].name == "1.grad_spare"
     assert report.not_finite is None
     assert report.diagnosis.endswith("it was never written, or added to what was there")
+
+
+class Normalized(Layer):
+    """input / max(norm of the row, 1e-6), with a reference whose gradient is 0 / 0 at a row of zeros."""
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
+        norm = np.maximum(np.sqrt((input**2).sum(axis=-1, keepdims=True)), input.dtype.type(1e-6))
+        return input / norm, (input / norm, norm)
+
+    def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
+        output, norm = saved
+        along = output * (grad_output * output).sum(axis=-1, keepdims=True)
+        grad: Array = (grad_output - np.where(norm > 1e-6, along, 0)) / norm
+        return grad
+
+    def reference(self, input: torch.Tensor) -> torch.Tensor:
+        return input / (input * input).sum(-1, keepdim=True).sqrt().clamp(min=1e-6)
+
+
+@each_dtype
+def test_a_reference_that_is_not_finite_judges_nothing_in_a_report_and_in_a_step(dtype: str) -> None:
+    """The positions are of the reference, which is the layer's own, not torch's."""
+    input, target = batch(dtype)
+    input[3] = 0
+    model = Sequential(Linear(3, 4, bias=False), Normalized(), Linear(4, 4), dtype=dtype)
+    words = (
+        "1.grad_input of 1 (Normalized) can't be judged: it is finite, and its reference has no finite number at 4 of "
+        f"{4 * len(input)} positions: (3, 0), (3, 1), (3, 2), (3, 3)"
+    )
+    report = check_gradients(model, MSELoss(), input, target)
+    assert not report.passed
+    assert report.not_finite == words
+    assert " ".join(str(report).partition("\n\n")[0].split()) == f"gradient check failed: {words}"
+    with pytest.raises(NotFiniteError, match=f"^{re.escape(words)} at step 1$"):
+        Trainer(model, MSELoss(), SGD(model)).train_step(input, target)
 
 
 def test_a_value_that_only_float32_can_not_hold_is_no_wrong_formula() -> None:
