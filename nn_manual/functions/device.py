@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from nn_manual.errors import first_words_of
+from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 
 #: What a kernel did after which the device is lost.
 ENDED = "ended the use of the device in this process"
@@ -28,5 +28,6 @@ def what_lost_the_device() -> str:
     try:
         wait_for_kernels()
     except RuntimeError as error:
+        raise_if_nobodys_fault(error)
         return first_words_of(error)
     return ""

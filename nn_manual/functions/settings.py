@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.device import in_use
 
 #: How a setting is read, and how it is set.
@@ -22,7 +23,8 @@ def _matmul_precision() -> str | None:
     """torch's one setting for all products; None where those of single backends differ from it, and torch refuses."""
     try:
         return torch.get_float32_matmul_precision()
-    except RuntimeError:
+    except RuntimeError as error:
+        raise_if_nobodys_fault(error)
         return None
 
 
