@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from nn_manual.messages import first_line, one_line
@@ -83,6 +83,22 @@ def end_at_once(signum: int) -> None:
         os._exit(128 + signum)
     signal.signal(signum, signal.SIG_DFL)
     os.kill(os.getpid(), signum)
+
+
+class FirstSignal:
+    """A signal handler: the first signal raises Interrupted, a second one ends the process at once. `signum` is the
+    first one's number: where it came within code that drops every error, such as a destructor, nothing but this is left
+    of it.
+    """
+
+    signum: int | None = None
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
+        """Handle a signal, as Python calls it."""
+        if self.signum is not None:
+            end_at_once(signum)
+        self.signum = signum
+        raise Interrupted(signum)
 
 
 class DataError(NNManualError):

@@ -8,7 +8,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from types import FrameType
 from typing import TextIO
 
 from nn_manual.cli.options import parse
@@ -17,9 +16,9 @@ from nn_manual.errors import (
     SIGNALS,
     ConfigError,
     DataError,
+    FirstSignal,
     Interrupted,
     NNManualError,
-    end_at_once,
     is_from_handler,
     is_from_outside,
     notes_of,
@@ -89,14 +88,7 @@ def _ending(error: BaseException, out: TextIO) -> tuple[str, int]:
 
 def _end_on_signals() -> None:
     """Let the first signal end the command in order, and a second one end it at once."""
-    signals_before = list[int]()
-
-    def interrupt(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature
-        signals_before.append(signum)
-        if len(signals_before) > 1:
-            end_at_once(signum)
-        raise Interrupted(signum)
-
+    handler = FirstSignal()
     for signum in SIGNALS:
         if signal.getsignal(signum) is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(signum, interrupt)
+            signal.signal(signum, handler)

@@ -33,20 +33,27 @@ def _set_matmul_precision(precision: str | None) -> None:
         torch.set_float32_matmul_precision(precision)
 
 
+_C: Any = torch._C
 #: The backends in which torch may round float32 numbers to TF32 or bfloat16 before it multiplies them.
 _BACKENDS: dict[str, Any] = {
-    "": torch.backends,
-    "cuda.matmul.": torch.backends.cuda.matmul,
-    "cudnn.conv.": torch.backends.cudnn.conv,  # type: ignore[attr-defined] # torch has no types here
-    "cudnn.rnn.": torch.backends.cudnn.rnn,
-    "mkldnn.matmul.": torch.backends.mkldnn.matmul,  # type: ignore[attr-defined] # as above
-    "mkldnn.conv.": torch.backends.mkldnn.conv,  # type: ignore[attr-defined] # as above
-    "mkldnn.rnn.": torch.backends.mkldnn.rnn,  # type: ignore[attr-defined] # as above
+    "cuda.matmul": torch.backends.cuda.matmul,
+    "cudnn.conv": torch.backends.cudnn.conv,  # type: ignore[attr-defined] # torch has no types here
+    "cudnn.rnn": torch.backends.cudnn.rnn,
+    "mkldnn.matmul": torch.backends.mkldnn.matmul,  # type: ignore[attr-defined] # as above
+    "mkldnn.conv": torch.backends.mkldnn.conv,  # type: ignore[attr-defined] # as above
+    "mkldnn.rnn": torch.backends.mkldnn.rnn,  # type: ignore[attr-defined] # as above
 }
 _GENERAL = "torch.get_float32_matmul_precision()"
 #: The general ones come first: they set some of the others.
-PRECISIONS: dict[str, Access] = {_GENERAL: (_matmul_precision, _set_matmul_precision)} | {
-    f"torch.backends.{name}fp32_precision": (
+PRECISIONS: dict[str, Access] = {
+    _GENERAL: (_matmul_precision, _set_matmul_precision),
+    "torch.backends.fp32_precision": (
+        partial(_C._get_fp32_precision_getter, "generic", "all"),
+        # torch.backends refuses to be set once torch's own tests are imported.
+        partial(_C._set_fp32_precision_setter, "generic", "all"),
+    ),
+} | {
+    f"torch.backends.{name}.fp32_precision": (
         partial(getattr, backend, "fp32_precision"),
         partial(setattr, backend, "fp32_precision"),
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from nn_manual.errors import SIGNALS, end_at_once
+from nn_manual.errors import SIGNALS, FirstSignal, end_at_once
 
 
 class StopRequest:
@@ -20,7 +20,8 @@ class StopRequest:
 @contextmanager
 def stop_request() -> Iterator[StopRequest]:
     """The context in which the first of SIGNALS only asks to stop, and a second one ends the process at once. A signal
-    that was ignored, as under nohup, is still ignored. Outside of the main thread, nothing changes.
+    that was ignored, as under nohup, is still ignored. One that came before, and whose error was dropped where it came,
+    counts. Outside of the main thread, nothing changes.
     """
     request = StopRequest()
 
@@ -33,8 +34,10 @@ def stop_request() -> Iterator[StopRequest]:
     handlers = {signum: signal.getsignal(signum) for signum in SIGNALS} if in_main_thread else {}
     before = {signum: handler for signum, handler in handlers.items() if handler is not signal.SIG_IGN}
     try:
-        for signum in before:
+        for signum, handler in before.items():
             signal.signal(signum, ask)
+            if isinstance(handler, FirstSignal):
+                request.signum = handler.signum
         yield request
     finally:
         for signum, handler in before.items():

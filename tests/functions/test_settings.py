@@ -146,3 +146,11 @@ def test_rounded_products_are_named(chosen: str) -> None:
     report = check_function(sine, torch.sin, [torch.ones(3)], only=["settings"])
     assert [row.name for row in report.wrong] == ["settings"]
     assert "precision" in report.wrong[0].note
+
+
+def test_the_check_runs_where_torchs_own_tests_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They forbid to set torch.backends."""
+    monkeypatch.setitem(torch.backends.flags_frozen.__globals__, "__allow_nonbracketed_mutation_flag", False)
+    with pytest.raises(RuntimeError, match="not allowed to set"):
+        setattr(torch.backends, "fp32_precision", "ieee")  # noqa: B010 - torch has no types here
+    assert check_function(torch.sin, torch.sin, [torch.ones(3)], only=["settings"]).passed
