@@ -52,12 +52,13 @@ PRECISIONS: dict[str, Access] = {
         # torch.backends refuses to be set once torch's own tests are imported.
         partial(_C._set_fp32_precision_setter, "generic", "all"),
     ),
-} | {
-    f"torch.backends.{name}.fp32_precision": (
-        partial(getattr, backend, "fp32_precision"),
-        partial(setattr, backend, "fp32_precision"),
-    )
-    for name, backend in _BACKENDS.items()
+    **{
+        f"torch.backends.{name}.fp32_precision": (
+            partial(getattr, backend, "fp32_precision"),
+            partial(setattr, backend, "fp32_precision"),
+        )
+        for name, backend in _BACKENDS.items()
+    },
 }
 
 SETTINGS: dict[str, Access] = {
