@@ -33,7 +33,6 @@ def _set_matmul_precision(precision: str | None) -> None:
         torch.set_float32_matmul_precision(precision)
 
 
-_C: Any = torch._C
 #: The backends in which torch may round float32 numbers to TF32 or bfloat16 before it multiplies them.
 _BACKENDS: dict[str, Any] = {
     "cuda.matmul": torch.backends.cuda.matmul,
@@ -43,15 +42,10 @@ _BACKENDS: dict[str, Any] = {
     "mkldnn.conv": torch.backends.mkldnn.conv,  # type: ignore[attr-defined] # as above
     "mkldnn.rnn": torch.backends.mkldnn.rnn,  # type: ignore[attr-defined] # as above
 }
-_GENERAL = "torch.get_float32_matmul_precision()"
-#: The general ones come first: they set some of the others.
+_MATMUL = "torch.get_float32_matmul_precision()"
+#: The first one sets some of the others.
 PRECISIONS: dict[str, Access] = {
-    _GENERAL: (_matmul_precision, _set_matmul_precision),
-    "torch.backends.fp32_precision": (
-        partial(_C._get_fp32_precision_getter, "generic", "all"),
-        # torch.backends refuses to be set once torch's own tests are imported.
-        partial(_C._set_fp32_precision_setter, "generic", "all"),
-    ),
+    _MATMUL: (_matmul_precision, _set_matmul_precision),
     **{
         f"torch.backends.{name}.fp32_precision": (
             partial(getattr, backend, "fp32_precision"),
@@ -70,6 +64,10 @@ SETTINGS: dict[str, Access] = {
     "torch.get_deterministic_debug_mode()": (
         torch.get_deterministic_debug_mode,
         torch.set_deterministic_debug_mode,
+    ),
+    "torch.backends.fp32_precision": (
+        partial(getattr, torch.backends, "fp32_precision"),
+        partial(setattr, torch.backends, "fp32_precision"),
     ),
     **PRECISIONS,
     'torch.is_autocast_enabled("cpu")': (
@@ -141,13 +139,15 @@ def in_full_precision() -> Iterator[None]:
     by default in convolutions: they are off by 1e-3 then, and in each layout by something else.
     """
     before = {name: read() for name, (read, _) in PRECISIONS.items()}
-    try:
-        for name, (_, write) in PRECISIONS.items():
-            write("highest" if name == _GENERAL else "ieee")
-        yield
-    finally:
-        for name, (_, write) in PRECISIONS.items():
-            write(before[name])
+    # The one for all backends has a context of its own: torch's own tests, once imported, forbid to set it otherwise.
+    with torch.backends.flags(fp32_precision="ieee"):
+        try:
+            for name, (_, write) in PRECISIONS.items():
+                write("highest" if name == _MATMUL else "ieee")
+            yield
+        finally:
+            for name, (_, write) in PRECISIONS.items():
+                write(before[name])
 
 
 @contextmanager

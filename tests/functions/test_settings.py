@@ -114,10 +114,11 @@ PRODUCTS = {
 @pytest.fixture
 def of_backends() -> Iterator[None]:
     """torch's default after a test: what is set for every backend, and then for each."""
-    before = {name: read() for name, (read, _) in PRECISIONS.items()}
+    names = ["torch.backends.fp32_precision", *PRECISIONS]
+    before = {name: SETTINGS[name][0]() for name in names}
     yield
-    for name, (_, write) in PRECISIONS.items():
-        write(before[name])
+    for name in names:
+        SETTINGS[name][1](before[name])
 
 
 @pytest.mark.usefixtures("of_backends")
@@ -125,15 +126,16 @@ def of_backends() -> Iterator[None]:
 def test_products_are_rounded_to_float32_alone(chosen: str) -> None:
     """Whatever is set around the check: TF32 has ten bits."""
     PRODUCTS[chosen]()
-    before, seen = {name: read() for name, (read, _) in PRECISIONS.items()}, set[tuple[str, ...]]()
+    names = [*PRECISIONS, "torch.backends.fp32_precision"]
+    before, seen = [SETTINGS[name][0]() for name in names], set[tuple[str, ...]]()
 
     def sine(x: torch.Tensor) -> torch.Tensor:
-        seen.add(tuple(read() for read, _ in PRECISIONS.values()))
+        seen.add(tuple(SETTINGS[name][0]() for name in names))
         return x.sin()
 
     assert check_function(sine, torch.sin, [torch.ones(3)], only=["settings"]).passed
     assert seen == {("highest", *["ieee"] * 7)}
-    assert {name: read() for name, (read, _) in PRECISIONS.items()} == before
+    assert [SETTINGS[name][0]() for name in names] == before
 
 
 @pytest.mark.usefixtures("of_backends")
