@@ -150,3 +150,21 @@ def test_who_writes_over_an_array_is_not_tried_on_values_that_share_memory() -> 
     notes = {row.name: row.note for row in report.skipped}
     words = "it writes into its inputs, which have one place in memory for several numbers here"
     assert notes["inputs expanded"] == words
+
+
+def test_pairs_that_are_viewed_as_complex_numbers_begin_at_even_places() -> None:
+    """As rotary positions are written with complex numbers: torch itself refuses an odd offset."""
+
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2).contiguous())
+        return torch.view_as_real(pairs * 1j).flatten(-2)
+
+    def definition(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2)
+
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    report = check_function(turned, definition, [x], only=["inputs with an offset", "grad_output with an offset"])
+    assert report.passed, report
+    found = {row.name: row.note for row in report.skipped if row.name.endswith("with an offset")}
+    why = "torch.view_as_complex refuses an odd offset in memory"
+    assert found == {"grad_output with an offset": why, "inputs with an offset": why}
