@@ -6,9 +6,6 @@ import torch
 
 from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 
-#: What a kernel did after which the device is lost.
-ENDED = "ended the use of the device in this process"
-
 
 def in_use() -> bool:
     """Whether anything has run on a CUDA device in this process."""

@@ -28,7 +28,7 @@ from nn_manual.functions.battery.runs import retain_graph, settings, two_forward
 from nn_manual.functions.battery.time_and_memory import cost
 from nn_manual.functions.battery.trial import Family, Run, Skip, Trial, Wrong
 from nn_manual.functions.battery.writes import writes
-from nn_manual.functions.device import ENDED, wait_for_kernels, what_lost_the_device
+from nn_manual.functions.device import wait_for_kernels, what_lost_the_device
 from nn_manual.functions.exceptions import is_of_the_reference, met_in, place_of
 from nn_manual.functions.exceptions import told as what_was_raised
 from nn_manual.functions.function_report import AS_ABOVE, AS_ASKED, FULL_SIZE, WRITES, BatteryRow
@@ -192,7 +192,8 @@ def _row(family: str, variant: str, run: Run, chosen: Chosen, met: Collection[st
     except Exception as error:  # a reference, too, may raise anything
         raise_if_nobodys_fault(error)
         if (failed := what_lost_the_device()) and not is_of_the_reference(error):
-            return BatteryRow(family, variant, "WRONG", f"a kernel of it {ENDED}: {failed}{place_of(error)}")
+            words = f"a kernel of it ended the use of the device in this process: {failed}{place_of(error)}"
+            return BatteryRow(family, variant, "WRONG", words)
         if set(met).intersection(met_in(error)):
             return BatteryRow(family, variant, "skipped", AS_ABOVE)
         if isinstance(error, Wrong | CannotCompare):

@@ -15,14 +15,21 @@ from nn_manual.functions.battery import time_and_memory
 from nn_manual.functions.function_case import FunctionCase
 
 
-class Splits(Product):
-    """From so many rows on, it adds up in a random order."""
+def differing_by(error: float) -> type[Product]:
+    """From so many rows on, it differs from run to run."""
 
-    @staticmethod
-    @once_differentiable
-    def backward(context: Any, grad_output: Any) -> Any:
-        noise = 1e-14 * torch.rand_like(grad_output) if len(grad_output) > 1000 else 0
-        return Product.backward(context, grad_output * (1 + noise))
+    class Differs(Product):
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            noise = error * torch.rand_like(grad_output) if len(grad_output) > 1000 else 0
+            return Product.backward(context, grad_output * (1 + noise))
+
+    return Differs
+
+
+#: It adds up in a random order; and it is off by more than rounding.
+Splits, Races = differing_by(1e-14), differing_by(1e-3)
 
 
 class Adds(Product):
@@ -75,16 +82,6 @@ def test_torchs_own_additions_are_a_note() -> None:
 def test_memory_that_nobody_has_written_stays_so() -> None:
     assert {verdict for verdict, _ in rows(ReadsMemory).values()} == {"WRONG"}
     assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined] # torch has no types here
-
-
-class Races(Product):
-    """From so many rows on, it is off by a thousandth: by more than rounding."""
-
-    @staticmethod
-    @once_differentiable
-    def backward(context: Any, grad_output: Any) -> Any:
-        noise = 1e-3 * torch.rand_like(grad_output) if len(grad_output) > 1000 else 0
-        return Product.backward(context, grad_output * (1 + noise))
 
 
 def test_on_a_device_runs_may_differ_by_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
