@@ -20,6 +20,7 @@ from nn_manual.functions.battery.one_run import forward_of
 from nn_manual.functions.battery.shared_input import of_one_shape, one_in_both_places
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
 from nn_manual.functions.callables import dtype_name, floats, is_array
+from nn_manual.functions.exceptions import raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase, eps_of, with_leaves
 from nn_manual.functions.handwritten import Handwritten
 from nn_manual.streams import Stream
@@ -90,7 +91,8 @@ def _repeated(trial: Trial) -> None:
 
 
 def _has_finite_outputs(case: FunctionCase) -> bool:
-    outputs = forward_of(replace(case, function=case.reference)).outputs.values()
+    with raised_by_the_reference():
+        outputs = forward_of(replace(case, function=case.reference)).outputs.values()
     return all(bool(output.isfinite().all()) for output in outputs if floats(output))
 
 

@@ -327,3 +327,21 @@ def test_the_gradient_of_an_outcome_that_is_no_number_is_anybodys() -> None:
     reference = partial(torch.nn.functional.cross_entropy, ignore_index=-1)
     report = check_function(CrossEntropy, reference, given, only=["inputs repeated"])
     assert report.passed, report
+
+
+def test_a_reference_that_refuses_targets_that_are_all_ignored_is_said_to() -> None:
+    def mean(x: Any, target: Any) -> Any:
+        if not (target >= 0).any():
+            raise ValueError("nothing counts")
+        return (x.square() * (target >= 0)).mean()
+
+    x = torch.randn(4, generator=torch.Generator().manual_seed(0))
+    report = check_function(
+        lambda x, target: (x * x * (target >= 0)).mean(),
+        mean,
+        [x, torch.tensor([1, -1, 2, 0])],
+        only=["inputs repeated"],
+    )
+    (row,) = [row for row in report.rows if row.name == "inputs repeated"]
+    assert row.verdict == "skipped"
+    assert row.note.startswith("the reference raised ValueError: nothing counts at ")
