@@ -60,13 +60,13 @@ def gradient_check() -> Callable[..., None]:
 
     layer: from this package or your own, also a Sequential; a copy of it is checked, with parameters drawn anew.
     input_shape: with the batch first. dtype: "float32" or "float64". upstream: the kind of upstream gradient, one of
-    nn_manual.check.input_kinds.KINDS ("random", "negative", "tied", "zero", "tiny", "scattered"). If the layer differs
-    from its reference, the test fails with the report as its message.
+    nn_manual.check.catalogue.input_kinds.KINDS ("random", "negative", "tied", "zero", "tiny", "scattered"). If the
+    layer differs from its reference, the test fails with the report as its message.
     """
     from nn_manual.check.catalogue.cases import layer_cases
     from nn_manual.check.catalogue.catalogue import entry, label
     from nn_manual.errors import LayerError, out_of_memory
-    from nn_manual.messages import one_line
+    from nn_manual.messages.text import one_line
 
     def gradient_check(layer: Layer, input_shape: Shape, dtype: str = "float64", upstream: str = "random") -> None:
         try:
@@ -109,7 +109,7 @@ def _cases(module_name: str) -> dict[str, LayerCase]:
     """The cases of every layer in a module, by their ids."""
     from nn_manual.arrays import DTYPES
     from nn_manual.check.catalogue.catalogue import label
-    from nn_manual.check.input_kinds import KINDS
+    from nn_manual.check.catalogue.input_kinds import KINDS
     from nn_manual.layers import Layer
     from nn_manual.registry import defined_in, examples
 

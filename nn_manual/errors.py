@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from nn_manual.messages import first_line, one_line
+from nn_manual.messages.text import first_line, one_line
 
 #: What asks to stop, and how a message says it: Ctrl-C, `kill`, and a terminal that is closed.
 _WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}

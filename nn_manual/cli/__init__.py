@@ -25,7 +25,7 @@ from nn_manual.errors import (
     out_of_memory,
     words_of,
 )
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 
 #: What a shell reports for a program that ends because its pipe has no reader: 128 plus the signal's number.
 BROKEN_PIPE = 141

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nn_manual.cli.terminal import going_on_without_a_reader
 from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
-from nn_manual.messages import counted, one_line, printable, wrapped
+from nn_manual.messages.text import counted, one_line, printable, wrapped
 
 if TYPE_CHECKING:
     from nn_manual.step.slices.process_group import ProcessGroup

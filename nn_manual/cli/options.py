@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from nn_manual.cli import commands
 from nn_manual.cli.completion import complete, override_keys
 from nn_manual.cli.function_options import EXIT_STATUSES_OF_A_FUNCTION, add_function_options
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

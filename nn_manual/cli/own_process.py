@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from nn_manual.cli.terminal import clear_line, own_streams
 from nn_manual.errors import SIGNALS, ConfigError, Interrupted, NNManualError, out_of_memory
 from nn_manual.functions.request import Request
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 
 if TYPE_CHECKING:
     from nn_manual.functions.function_report import BatteryRow

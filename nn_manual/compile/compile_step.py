@@ -13,7 +13,7 @@ from nn_manual.compile.plan import Plan
 from nn_manual.compile.program import lowered
 from nn_manual.errors import ConfigError
 from nn_manual.losses import Loss
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.step import Observe, trace_slice, trace_step, trace_update

@@ -16,7 +16,7 @@ from nn_manual.compile.program import Address, Program
 from nn_manual.compile.step_copies import COPY, Copies, with_copies
 from nn_manual.compile.workspace import ALIGNMENT
 from nn_manual.layers.composite import counter_names
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.numpy_replay import run_operation

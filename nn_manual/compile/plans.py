@@ -14,7 +14,7 @@ from nn_manual.compile.compile_step import Report, check_numba
 from nn_manual.compile.plan import Plan
 from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
-from nn_manual.messages import noted
+from nn_manual.messages.text import noted
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.optim.scheduling import settings_that_stay

@@ -16,7 +16,7 @@ from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.config.yaml_tree import MAX_ERRORS, Errors, Node, Place
 from nn_manual.errors import LayerError, raise_if_nobodys_fault, words_of
 from nn_manual.layers import Layer
-from nn_manual.messages import advice, quoted
+from nn_manual.messages.text import advice, quoted
 from nn_manual.model import Sequential
 from nn_manual.model.contract import check_layers
 from nn_manual.optim import Optimizer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nn_manual.layers import Layer
-from nn_manual.messages import advice, quoted
+from nn_manual.messages.text import advice, quoted
 from nn_manual.model import Sequential
 from nn_manual.registry import KINDS, components
 

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from nn_manual.config.yaml_tree import Errors, Node, Place, becomes_infinite, becomes_zero, plain
 from nn_manual.errors import ConfigError
-from nn_manual.messages import quoted
+from nn_manual.messages.text import quoted
 
 #: Our words for pydantic's kinds of errors; pydantic's own words stand for the other kinds.
 EXPECTED = {

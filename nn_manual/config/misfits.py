@@ -17,7 +17,7 @@ from nn_manual.data import Dataset, Split
 from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
 from nn_manual.layers import Layer, LayerWithLengths
 from nn_manual.losses import Loss
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
 from nn_manual.model.ties import Ties
 from nn_manual.registry import takes_layers

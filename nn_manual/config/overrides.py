@@ -10,7 +10,7 @@ from nn_manual.config.component_names import is_component
 from nn_manual.config.leaf import describe
 from nn_manual.config.repeat import expand_repeats
 from nn_manual.config.yaml_tree import Errors, Node, Place, read_tree
-from nn_manual.messages import quoted
+from nn_manual.messages.text import quoted
 
 #: One name of a path. The name of a user's own layer, `package.module:Class`, has dots in it, but no index.
 NAME = re.compile(r"(?:[^\W\d]\w*\.)*[^\W\d]\w*:[^.]*|[^.]*")

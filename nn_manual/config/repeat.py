@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from nn_manual.config.component_names import REPEAT
 from nn_manual.config.leaf import describe
 from nn_manual.config.yaml_tree import Errors, Node
-from nn_manual.messages import advice, quoted
+from nn_manual.messages.text import advice, quoted
 
 #: No person writes a config with more copies than this. A digit too many must not fill the memory.
 MAX_TIMES = 1_000

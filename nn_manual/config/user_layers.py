@@ -29,7 +29,7 @@ from nn_manual.errors import (
     words_of,
 )
 from nn_manual.layers import Layer
-from nn_manual.messages import advice, quoted
+from nn_manual.messages.text import advice, quoted
 from nn_manual.opening import module_not_a_file
 
 

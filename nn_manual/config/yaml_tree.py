@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 import yaml
 
 from nn_manual.errors import ConfigError
-from nn_manual.messages import counted, quoted
+from nn_manual.messages.text import counted, quoted
 from nn_manual.opening import open_file
 
 #: A config of a thousand layers takes 50 kB and a fifth of a second; anything beyond this is not a config.

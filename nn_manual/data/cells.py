@@ -10,7 +10,7 @@ from nn_manual.data.categories import Categories, name_in
 from nn_manual.data.reading import LISTED_NAMES
 from nn_manual.data.tables import Kind, Part
 from nn_manual.errors import DataError
-from nn_manual.messages import counted, one_line, quoted
+from nn_manual.messages.text import counted, one_line, quoted
 
 NAN = float("nan")
 

@@ -17,7 +17,7 @@ from nn_manual.data.reading import SLICE_SIZE, check_name, reading
 from nn_manual.data.tables import Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
-from nn_manual.messages import quoted
+from nn_manual.messages.text import quoted
 
 
 class CsvForm(NamedTuple):

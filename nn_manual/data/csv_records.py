@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from nn_manual.data.reading import LISTED_NAMES
 from nn_manual.errors import DataError
-from nn_manual.messages import counted, one_line, quoted
+from nn_manual.messages.text import counted, one_line, quoted
 from nn_manual.opening import open_file
 
 #: The file name that stands for standard input.

@@ -22,7 +22,7 @@ from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.reading import MOST_A_BYTE, SLICE_SIZE, check_memory, reading
 from nn_manual.data.transform import Names, Standardization, Transform
 from nn_manual.errors import DataError
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.opening import open_file
 
 IMAGE_SHAPE = (28, 28)

@@ -10,7 +10,7 @@ from typing import Any
 from nn_manual.arrays import DTYPES
 from nn_manual.data.arrays_dataset import Arrays, Task
 from nn_manual.data.base import Split
-from nn_manual.messages import advice, quoted
+from nn_manual.messages.text import advice, quoted
 
 
 def load_data(

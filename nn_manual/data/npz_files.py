@@ -27,7 +27,7 @@ from nn_manual.data.reading import (
 from nn_manual.data.tables import Kind, Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
-from nn_manual.messages import counted, one_line, quoted
+from nn_manual.messages.text import counted, one_line, quoted
 from nn_manual.opening import open_file
 
 #: The exceptions of zipfile for an archive that is cut off, damaged or encrypted.

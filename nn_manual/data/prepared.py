@@ -11,7 +11,7 @@ from nn_manual.data.reading import SLICE_SIZE
 from nn_manual.data.tables import Kind, Part, Table
 from nn_manual.data.transform import Transform
 from nn_manual.errors import DataError
-from nn_manual.messages import counted, quoted
+from nn_manual.messages.text import counted, quoted
 
 
 def with_names_of(table: Table, known: Transform, source: str) -> Transform:

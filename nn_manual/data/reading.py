@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nn_manual.errors import DataError, raise_if_out_of_memory
-from nn_manual.messages import nearest, one_line, quoted
+from nn_manual.messages.text import nearest, one_line, quoted
 
 #: A message lists names up to this many characters: a table can have hundreds of columns.
 LISTED_NAMES = 200

@@ -13,7 +13,7 @@ from nn_manual.data.base import Examples, Split
 from nn_manual.data.held_out import held_out
 from nn_manual.data.reading import SLICE_SIZE
 from nn_manual.data.transform import Names, Standardization, Transform
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 
 
 def split_examples(

@@ -16,7 +16,7 @@ from nn_manual.data.held_out import check_validation_fraction
 from nn_manual.data.reading import SLICE_SIZE, check_memory, reading
 from nn_manual.data.transform import Names, Transform
 from nn_manual.errors import DataError
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.opening import open_file
 
 #: A message names this many unknown characters: a text in another script can have thousands.

@@ -15,7 +15,7 @@ from nn_manual.functions.arguments import Arguments, as_tensor, attribute_of
 from nn_manual.functions.exceptions import going_on
 from nn_manual.functions.outputs import BUFFER, Outputs, named_outputs
 from nn_manual.functions.signatures import names_of
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 
 Function: TypeAlias = Callable[..., Any]
 #: From the gradients of the differentiable outputs, by name, to those of the floating inputs that want one.

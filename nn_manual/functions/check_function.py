@@ -30,7 +30,7 @@ from nn_manual.functions.settings import (
     set_around,
 )
 from nn_manual.layers.base import Domain
-from nn_manual.messages import LONGEST_VALUE, one_line
+from nn_manual.messages.text import LONGEST_VALUE, one_line
 
 
 def check_function(

@@ -16,7 +16,7 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import first_words_of, is_from_outside, raise_if_nobodys_fault, text_of
 from nn_manual.functions.device import wait_for_kernels
 from nn_manual.functions.settings import kept
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 
 #: The note that an error of the reference gets.
 BY_THE_REFERENCE = "raised by the reference"

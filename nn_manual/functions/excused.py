@@ -11,9 +11,9 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Pair
+from nn_manual.check.compare.tolerances import LOW_PRECISION_FACTOR, MARGIN, MEANINGLESS
 from nn_manual.check.judge.rounding import distance
 from nn_manual.check.judge.verdict import judged
-from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MARGIN, MEANINGLESS
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import floats

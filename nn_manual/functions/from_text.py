@@ -23,7 +23,7 @@ from nn_manual.functions.function_report import FunctionReport
 from nn_manual.functions.handwritten_class import HandwrittenClass
 from nn_manual.functions.request import Request
 from nn_manual.functions.settings import STREAMS, kept
-from nn_manual.messages import counted, nearest, one_line, quoted
+from nn_manual.messages.text import counted, nearest, one_line, quoted
 from nn_manual.opening import module_not_a_file
 
 #: The shape of a tensor with one number.

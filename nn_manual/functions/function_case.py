@@ -11,7 +11,7 @@ import torch
 
 from nn_manual import streams
 from nn_manual.arrays import size_of
-from nn_manual.check.input_kinds import draw, moved_into
+from nn_manual.check.catalogue.input_kinds import draw, moved_into
 from nn_manual.functions.arguments import Arguments, as_tensor
 from nn_manual.functions.callables import Function, by_autograd, dtype_name, floats, is_array, label_of_function
 from nn_manual.functions.exceptions import raised_by_the_reference

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nn_manual import notebook
 from nn_manual.check.compare.comparison import Comparison
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.tensor_table import WRONG
-from nn_manual.messages import WIDTH, counted, one_line, wrapped
+from nn_manual.messages import notebook
+from nn_manual.messages.text import WIDTH, counted, one_line, wrapped
 
 #: The family of rows at the full size; and reasons for which a row is skipped: `skip` names it, or it met the same
 #: error as the comparison of the values.

@@ -21,7 +21,7 @@ from nn_manual.functions.callables import Forward, Function, as_copy, by_autogra
 from nn_manual.functions.exceptions import going_on
 from nn_manual.functions.outputs import named_outputs
 from nn_manual.functions.signatures import gradients_called, names_of, parameters_of
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import Function, floats, is_array, label_of_function
 from nn_manual.functions.handwritten import Checked, Handwritten, handwritten_pair, times
 from nn_manual.functions.signatures import names_of, parameters_of
-from nn_manual.messages import LONGEST_VALUE, nearest, one_line
+from nn_manual.messages.text import LONGEST_VALUE, nearest, one_line
 
 
 @dataclass(frozen=True)

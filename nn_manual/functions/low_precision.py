@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MEANINGLESS
+from nn_manual.check.compare.tolerances import LOW_PRECISION_FACTOR, MEANINGLESS
 
 
 def allowed_in_low_precision(

@@ -11,7 +11,7 @@ import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.arguments import as_tensor
-from nn_manual.messages import counted, quoted
+from nn_manual.messages.text import counted, quoted
 
 #: Arrays and plain numbers, which become tensors: a function may return a loss as a plain number.
 NUMBERS = np.ndarray | np.generic | int | float | complex

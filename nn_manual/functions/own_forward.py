@@ -13,14 +13,14 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.tolerances import CENTRAL_DIFFERENCES, NEGLIGIBLE
+from nn_manual.check.compare.tolerances import CENTRAL_DIFFERENCES, NEGLIGIBLE
 from nn_manual.check.twin.by_differences import OperandDifferences, Values, differences, differentiated, judge_by
 from nn_manual.functions.arguments import Arguments, arguments_of
 from nn_manual.functions.callables import applied, dtype_name, floats, label_of_function
 from nn_manual.functions.handwritten import Checked, Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
 from nn_manual.functions.randomness import NUM_RUNS, varying_output, words
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.ops.differences import Directions, weighted
 
 #: At most so many slopes of an input are measured, each with some ten runs of forward. In a larger input each is the

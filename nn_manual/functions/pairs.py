@@ -13,9 +13,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
+from nn_manual.check.compare.tolerances import CENTRAL_DIFFERENCES, sum_of_products
 from nn_manual.check.conduct.unchanged import same_values
 from nn_manual.check.judge.diagnosis import describe_difference
-from nn_manual.check.tolerances import CENTRAL_DIFFERENCES, sum_of_products
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import Forward, by_autograd, dtype_name, floats, is_array
 from nn_manual.functions.exceptions import naming, raised_by_the_reference

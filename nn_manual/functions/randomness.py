@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from nn_manual.check.compare.comparison import CannotCompare, Pair
-from nn_manual.check.tolerances import MEANINGLESS
+from nn_manual.check.compare.tolerances import MEANINGLESS
 from nn_manual.functions.callables import by_autograd, is_array
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase

@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 
 from nn_manual.arrays import Array, Shape, one_operation
 from nn_manual.layers.base import Layer
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 
 
 @dataclass(eq=False)

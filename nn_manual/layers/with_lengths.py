@@ -6,7 +6,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.layers.base import Layer
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 
 #: The name of the lengths in `noise`, and of the argument of a reference.
 LENGTHS = "lengths"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 
 
 def check_class_target(

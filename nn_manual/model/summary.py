@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nn_manual import notebook
 from nn_manual.arrays import Shape
 from nn_manual.layers.base import Layer, num_parameters
-from nn_manual.messages import WIDTH, one_line
+from nn_manual.messages import notebook
+from nn_manual.messages.text import WIDTH, one_line
 from nn_manual.model.contract import checked_input_shapes, checked_length
 
 #: The fewest columns of a terminal for a layer's name, and for the last column if it needs as many.

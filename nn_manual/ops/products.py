@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nn_manual.arrays import namespace
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.ops.operation import Differentiated, Tensor, broadcast_shape, operation, unbroadcast
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nn_manual.arrays import Shape, namespace, size_of
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.ops.operation import Differentiated, Tensor, operation
 
 Axis = int | tuple[int, ...] | None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.optim.scheduler_base import Scheduler, check_count
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 from nn_manual.plotting.saving import save
 from nn_manual.plotting.short_names import shorten
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 

@@ -11,7 +11,7 @@ import yaml
 from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 from nn_manual.model import Sequential
 from nn_manual.run.changes import differences, shown
 from nn_manual.run.environment import blas, sha256_of, versions

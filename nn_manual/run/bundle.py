@@ -25,7 +25,7 @@ from nn_manual.config.config_file import dump_yaml
 from nn_manual.config.yaml_tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.layers.with_lengths import LENGTHS
-from nn_manual.messages import one_line, shell_word
+from nn_manual.messages.text import one_line, shell_word
 from nn_manual.run.environment import versions
 from nn_manual.run_directory.files import check_exists, read_file, write_atomically
 from nn_manual.run_directory.values import SHA256, Count, Finite, NotNegative, Positive, Text, validated
@@ -131,7 +131,7 @@ def _write(
     mismatch: GradientMismatch,
 ) -> None:
     """Write the three files."""
-    from nn_manual.check.tolerances import SUM_OF_PRODUCTS
+    from nn_manual.check.compare.tolerances import SUM_OF_PRODUCTS
 
     report: GradientReport = mismatch.report
     layer, tensor = ("", "") if report.problem else (report.failures[0].layer, report.failures[0].name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nn_manual.messages import counted, one_line
+from nn_manual.messages.text import counted, one_line
 from nn_manual.run.training_run import BEST_FILE
 from nn_manual.run_directory.metrics import BITS, WEIGHTS_FILE, read_summary
 from nn_manual.training.progress import of_tolerance

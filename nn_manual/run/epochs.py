@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError, out_of_memory
-from nn_manual.messages import shell_word
+from nn_manual.messages.text import shell_word
 from nn_manual.run.keeper import CheckpointKeeper
 from nn_manual.run.silent import NoBar, NoWriter
 from nn_manual.run.stop_request import StopRequest, stop_request

@@ -8,7 +8,7 @@ from typing import Any
 
 from nn_manual.config import RunConfig, dump_config, load_config, reported
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import counted, one_line, shell_word
+from nn_manual.messages.text import counted, one_line, shell_word
 from nn_manual.run.agreement import agree
 from nn_manual.run.changes import MAY_CHANGE, changes, differences, values_of
 from nn_manual.run.early_stopping import follow_again, how_to_go_on

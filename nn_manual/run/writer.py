@@ -12,7 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split
 from nn_manual.errors import DataError, GradientMismatch
-from nn_manual.messages import noted
+from nn_manual.messages.text import noted
 from nn_manual.plotting import plot_runs
 from nn_manual.run.bundle import keep
 from nn_manual.run.event_log import EventLog

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 from nn_manual.run_directory.columns import columns, columns_of
 from nn_manual.run_directory.files import check_exists, read_file
 from nn_manual.run_directory.ledger import GRADIENTS_FILE

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from nn_manual.errors import DataError
-from nn_manual.messages import LONGEST_VALUE, one_line
+from nn_manual.messages.text import LONGEST_VALUE, one_line
 from nn_manual.run_directory.files import read_file
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.messages import printable
+from nn_manual.messages.text import printable
 from nn_manual.run_directory.files import JsonLines
 
 #: The key that holds the ledger.

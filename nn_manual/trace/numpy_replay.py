@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.trace.trace import FixedValue, Trace, TracedOperation, View, array_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 
 
 class EarlyStop:

@@ -11,7 +11,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.data import Examples
 from nn_manual.losses import Loss
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
 from nn_manual.step.slices.process_group import ALONE, ProcessGroup
 from nn_manual.training.evaluation_slices import slice_size

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 from tqdm import TqdmWarning, tqdm
 
-from nn_manual.messages import noted
+from nn_manual.messages.text import noted
 from nn_manual.run_directory.metrics import BITS
 from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.training.steps import Step

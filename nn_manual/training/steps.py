@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from nn_manual import notebook
 from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.errors import GradientMismatch, NotFiniteError, is_from_outside
 from nn_manual.losses import Loss
+from nn_manual.messages import notebook
 from nn_manual.optim.scheduling import move_scheduled
 from nn_manual.step.slices.sliced_batch import SlicedBatch
 from nn_manual.step.train_step import TrainStep

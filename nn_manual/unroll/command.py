@@ -14,7 +14,7 @@ from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
 from nn_manual.data import Examples, batches, num_batches
 from nn_manual.errors import ConfigError, raise_if_nobodys_fault, words_of
-from nn_manual.messages import counted, one_line
+from nn_manual.messages.text import counted, one_line
 from nn_manual.run.loading import load, quiet
 from nn_manual.run_directory import files
 from nn_manual.trace.step_arrays import given

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 from nn_manual.trace.trace import View
 from nn_manual.unroll.expressions import IN_NUMPY
 from nn_manual.unroll.layer_functions import Function

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.optim.groups import PATTERN

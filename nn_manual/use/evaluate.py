@@ -15,7 +15,7 @@ from nn_manual.data import Arrays, Dataset, Examples
 from nn_manual.data.csv_records import STANDARD_INPUT
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.losses import Loss
-from nn_manual.messages import counted, one_line
+from nn_manual.messages.text import counted, one_line
 from nn_manual.run.environment import sha256_of
 from nn_manual.run.loading import quiet
 from nn_manual.run.recorded_loss import recorded_loss

@@ -16,7 +16,7 @@ from nn_manual.data import Transform
 from nn_manual.data.tables import Kind
 from nn_manual.errors import DataError
 from nn_manual.losses import CrossEntropyLoss
-from nn_manual.messages import counted, noted
+from nn_manual.messages.text import counted, noted
 from nn_manual.model import Sequential
 from nn_manual.run.loading import quiet
 from nn_manual.run.sources import changed_sources, sources_of

@@ -16,7 +16,7 @@ from nn_manual.data.npz_files import names_in, read_npz
 from nn_manual.data.reading import check_name
 from nn_manual.data.tables import Kind, Part
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import counted, one_line, quoted
+from nn_manual.messages.text import counted, one_line, quoted
 from nn_manual.run_directory.files import write_atomically
 from nn_manual.use.new_text import of_text
 from nn_manual.use.proposal import Line, commented, of_examples

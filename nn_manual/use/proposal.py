@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nn_manual.arrays import Shape, size_of
 from nn_manual.config.config_file import dump_yaml
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 
 #: The features between the two Linears: enough for tables, and few enough to train in seconds.
 HIDDEN = 64

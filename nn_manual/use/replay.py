@@ -21,7 +21,7 @@ from nn_manual.config import RunConfig, load_config, reported
 from nn_manual.data import Examples
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.layers.with_lengths import LENGTHS
-from nn_manual.messages import counted, one_line
+from nn_manual.messages.text import counted, one_line
 from nn_manual.optim import Optimizer
 from nn_manual.optim.scheduler_base import Scheduled
 from nn_manual.run.bundle import (

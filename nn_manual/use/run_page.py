@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from nn_manual import notebook
 from nn_manual.config import RunConfig
 from nn_manual.errors import DataError
-from nn_manual.messages import counted, first_line
+from nn_manual.messages import notebook
+from nn_manual.messages.notebook import Row
+from nn_manual.messages.text import counted, first_line
 from nn_manual.model import Sequential
-from nn_manual.notebook import Row
 from nn_manual.plotting import curves_of
 from nn_manual.run_directory.metrics import RecordedRun, read_run
 

@@ -12,7 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.config import reported
 from nn_manual.data import Text, Transform
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
 from nn_manual.run.loading import quiet
 from nn_manual.run_directory.metrics import DATA_FILE

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nn_manual.config.json_schema import schema_text
 from nn_manual.errors import ConfigError
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 from nn_manual.run_directory.files import write_atomically
 
 #: The schema's name beside a config.

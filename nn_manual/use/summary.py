@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nn_manual.arrays import DTYPES, size_of
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data.reading import machine_memory
-from nn_manual.messages import one_line, wrapped
+from nn_manual.messages.text import one_line, wrapped
 from nn_manual.model import Sequential
 from nn_manual.model.summary import NUM_EXAMPLES, LayerRow, ModelSummary, rows_of, shown
 from nn_manual.model.ties import Ties

@@ -16,7 +16,7 @@ from nn_manual.data.cells import BLANK, add_numbers, looks_like_a_number
 from nn_manual.data.csv_records import opened, rows_of
 from nn_manual.data.reading import check_name, reading
 from nn_manual.errors import DataError
-from nn_manual.messages import quoted
+from nn_manual.messages.text import quoted
 
 #: An input column of more different names than this is text, for which a model has no number; a target of more has no
 #: classes that could be learned.

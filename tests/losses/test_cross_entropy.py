@@ -14,8 +14,8 @@ from loss_results import CLASSIFICATION, WEIGHTS, assert_as_torch, our_results, 
 
 from nn_manual import CrossEntropyLoss
 from nn_manual.arrays import Shape
+from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.targets import indices, probabilities
-from nn_manual.check.input_kinds import draw
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
 

@@ -24,8 +24,8 @@ from loss_results import CLASSIFICATION, REGRESSION, assert_as_torch, our_result
 
 from nn_manual import SGD, CrossEntropyLoss, Linear, MSELoss, Sequential, TraceLoss, Trainer, check_gradients
 from nn_manual.arrays import Array, Shape
+from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.targets import probabilities
-from nn_manual.check.input_kinds import draw
 from nn_manual.defaults import defines
 from nn_manual.losses import Loss
 

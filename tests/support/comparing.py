@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nn_manual.arrays import Array
-from nn_manual.check.input_kinds import KINDS
+from nn_manual.check.catalogue.input_kinds import KINDS
 
 #: Fractions of the largest magnitude, by dtype: correct formulas meet them with a hundredfold margin on small shapes.
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12}

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from nn_manual.messages import first_line
+from nn_manual.messages.text import first_line
 
 #: The folder in which npm has installed it: then nothing is fetched.
 VARIABLE = "NN_MANUAL_LANGUAGE_SERVER"

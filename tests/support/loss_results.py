@@ -11,7 +11,7 @@ from comparing import assert_equal, freeze, frozen
 
 from nn_manual import CrossEntropyLoss, MSELoss, TraceLoss
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.input_kinds import draw
+from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.defaults import defines
 from nn_manual.losses import Loss
 

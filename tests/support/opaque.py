@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
+from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.inputs import with_lengths
-from nn_manual.check.input_kinds import draw
 from nn_manual.defaults import defines
 from nn_manual.layers import Layer
 from nn_manual.layers.with_lengths import LENGTHS

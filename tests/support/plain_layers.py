@@ -9,7 +9,7 @@ import pytest
 from comparing import freeze, frozen
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.input_kinds import draw
+from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.layers import Layer, LayerWithBuffers, LayerWithLengths, LayerWithNoise
 from nn_manual.model.memory import bind
 from nn_manual.registry import components, examples

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 #: The rooms that each room of the package may import, beside itself: some of those before it. A room is a file
 #: or a folder; the check is so large that its files and folders are rooms of their own.
-ARRAYS = {"messages", "errors", "opening", "notebook", "arrays", "defaults"}
+ARRAYS = {"messages", "errors", "opening", "arrays", "defaults"}
 FORMULAS = ARRAYS | {"layers", "losses", "ops"}
 TRAINED = FORMULAS | {"model", "optim"}
-COMPARING = TRAINED | {"check.tolerances", "check.compare"}
+COMPARING = TRAINED | {"check.compare"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.conduct", "check.judge"}
-CHECKING = JUDGING | {"check.input_kinds", "check.whole_step"}
+CHECKING = JUDGING | {"check.whole_step"}
 TRAINING = CHECKING | {"data", "step", "trace", "compile", "check.many_steps", "check.sliced_step"}
 RUNNING = TRAINING | {"streams", "registry", "config", "run_directory", "plotting", "training"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
     "errors": {"messages"},
     "opening": set(),
-    "notebook": {"messages"},
     "arrays": {"messages", "errors"},
     "defaults": set(),
     "streams": set(),
@@ -29,9 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry": TRAINED | {"data"},
     "step": TRAINED,
     "trace": TRAINED | {"step"},
-    "check.tolerances": ARRAYS,
-    "check.compare": ARRAYS | {"check.tolerances"},
-    "check.input_kinds": ARRAYS | {"layers"},
+    "check.compare": ARRAYS,
     "check.twin": COMPARING,
     "check.step": COMPARING | {"check.twin", "step"},
     "check.conduct": COMPARING | {"check.step", "streams"},
@@ -40,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check.many_steps": CHECKING | {"step"},
     "check.sliced_step": CHECKING | {"step"},
     "check.catalogue": CHECKING | {"registry"},
-    "functions": CHECKING | {"streams"},
+    "functions": CHECKING | {"streams", "check.catalogue"},
     "compile": TRAINED | {"data", "trace", "check.step"},
     "run_directory": ARRAYS,
     "training": TRAINING | {"run_directory"},

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Shape
+from nn_manual.check.catalogue.input_kinds import KINDS, draw
 from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs, with_lengths
 from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.input_kinds import KINDS, draw
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.gradients import check_gradients, checked_in_part
@@ -20,7 +20,7 @@ from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, Optimizer, Scheduler
 from nn_manual.optim.scheduling import move_scheduled

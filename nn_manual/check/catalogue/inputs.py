@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from nn_manual.arrays import Array, Padded, Shape
+from nn_manual.check.catalogue.input_kinds import KINDS, draw, spread
 from nn_manual.check.catalogue.jumps import values_at_jumps
 from nn_manual.check.catalogue.sizes import other_shapes
-from nn_manual.check.input_kinds import KINDS, draw, spread
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 from nn_manual.model.fit import first_misfit

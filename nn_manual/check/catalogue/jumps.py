@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.check.input_kinds import inside, spread
+from nn_manual.check.catalogue.input_kinds import inside, spread
 from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers.base import Layer

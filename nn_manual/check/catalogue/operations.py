@@ -15,8 +15,8 @@ import torch
 from nn_manual import ops
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.compare.comparison import relative
+from nn_manual.check.compare.tolerances import OPERATION_DIFFERENCES, SUM_OF_PRODUCTS
 from nn_manual.check.judge.diagnosis import describe_difference
-from nn_manual.check.tolerances import OPERATION_DIFFERENCES, SUM_OF_PRODUCTS
 
 
 @dataclass(frozen=True)

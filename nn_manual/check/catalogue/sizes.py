@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from nn_manual.arrays import Shape
-from nn_manual.check.input_kinds import draw
+from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.input_kinds import KINDS, draw
+from nn_manual.check.catalogue.input_kinds import KINDS, draw
 from nn_manual.defaults import defines
 from nn_manual.losses import Loss
 

@@ -1,1 +1,1 @@
-"""How far two arrays lie apart: one pair in full, many at once, large ones a block at a time."""
+"""How far two arrays lie apart, one pair, many at once, or a block at a time; and how far they may."""

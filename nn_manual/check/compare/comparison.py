@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check import tolerances
+from nn_manual.check.compare import tolerances
 
 
 class CannotCompare(Exception):  # noqa: N818 - says what happened, not that something broke

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nn_manual.arrays import Array
+from nn_manual.check.compare.tolerances import EXPLAINED, SUM_OF_PRODUCTS, UNEXPLAINED
 from nn_manual.check.step.calls import LayerCalls
-from nn_manual.check.tolerances import EXPLAINED, SUM_OF_PRODUCTS, UNEXPLAINED
 from nn_manual.defaults import defines
 
 #: At most this many positions, rows or columns are listed: enough to see a pattern in one line.

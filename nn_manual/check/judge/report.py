@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nn_manual import notebook
 from nn_manual.check.compare.comparison import CannotCompare, Comparison
 from nn_manual.check.judge.tensor_table import cells_of, in_notebook, in_terminal, worst_place
 from nn_manual.errors import GradientMismatch
-from nn_manual.messages import one_line, wrapped
+from nn_manual.messages import notebook
+from nn_manual.messages.text import one_line, wrapped
 
 #: What stands above the comparisons that prove nothing.
 VACUOUS = "vacuous, a wrong formula would have agreed, too:"

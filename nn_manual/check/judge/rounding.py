@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import DTYPES, Array
-from nn_manual.check.tolerances import FAR, JUMP, MARGIN, SATURATED
+from nn_manual.check.compare.tolerances import FAR, JUMP, MARGIN, SATURATED
 
 #: How many times everything is moved, each time at random. The worst effect counts.
 NUM_PERTURBATIONS = 4

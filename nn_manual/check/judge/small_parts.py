@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
-from nn_manual.check.tolerances import RANGE_OF_PART, SMALL_PART
+from nn_manual.check.compare.tolerances import RANGE_OF_PART, SMALL_PART
 
 Key: TypeAlias = tuple[slice | int, ...]
 

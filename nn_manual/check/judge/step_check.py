@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from nn_manual import notebook
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import relative
+from nn_manual.check.compare.tolerances import severity
 from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.tensor_table import FIGURES, ROUNDING, figures, in_notebook
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.tolerances import severity
+from nn_manual.messages import notebook
 
 
 @dataclass(eq=False, repr=False)

@@ -37,6 +37,7 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
+from nn_manual.check.compare.tolerances import LARGEST_IN_FLOAT32, MARGIN, NOTHING_IN_COMMON
 from nn_manual.check.judge.claim import DOUBLE, SINGLE, Claim, Values, randomly
 from nn_manual.check.judge.in_float64 import Again
 from nn_manual.check.judge.rounding import NUM_PERTURBATIONS, Rounding, distance, eps_of
@@ -45,7 +46,6 @@ from nn_manual.check.judge.terms import within_terms
 from nn_manual.check.step.proof import Proof, beside_torch
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move
-from nn_manual.check.tolerances import LARGEST_IN_FLOAT32, MARGIN, NOTHING_IN_COMMON
 from nn_manual.check.twin.model import Twin
 
 

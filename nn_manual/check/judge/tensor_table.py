@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from nn_manual import notebook
 from nn_manual.check.compare.comparison import Comparison
+from nn_manual.messages import notebook
 
 #: The name of a tensor, its shape, its figures, and what is said of them.
 Cells: TypeAlias = tuple[str, ...]

@@ -24,6 +24,7 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
+from nn_manual.check.compare.tolerances import MARGIN
 from nn_manual.check.judge.claim import Values
 from nn_manual.check.judge.in_float64 import double_of, in_float64
 from nn_manual.check.judge.moved import Moved, effects_of
@@ -32,7 +33,6 @@ from nn_manual.check.judge.rounding import distance, eps_of
 from nn_manual.check.judge.small_parts import SmallPart
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.proof import Proof, beside_torch
-from nn_manual.check.tolerances import MARGIN
 from nn_manual.check.twin.model import Twin
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers.base import Layer

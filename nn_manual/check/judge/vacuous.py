@@ -20,13 +20,13 @@ import torch
 
 from nn_manual.arrays import Array, carve
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
+from nn_manual.check.compare.tolerances import MARGIN, SUM_OF_PRODUCTS
 from nn_manual.check.judge.in_float64 import double_of, in_float64
 from nn_manual.check.judge.rounding import eps_of
 from nn_manual.check.judge.small_parts import blocks_where, written
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, beside_torch
 from nn_manual.check.step.recording import Recording, run_step
-from nn_manual.check.tolerances import MARGIN, SUM_OF_PRODUCTS
 from nn_manual.check.twin.by_differences import Finding
 from nn_manual.check.twin.model import Twin
 from nn_manual.errors import raise_if_nobodys_fault

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.check.compare.tolerances import ZEROS_MEASURED_EVERY
 from nn_manual.check.step.proof import Proof
-from nn_manual.check.tolerances import ZEROS_MEASURED_EVERY
 
 
 class ZerosInTheory:

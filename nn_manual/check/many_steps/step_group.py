@@ -17,7 +17,7 @@ from nn_manual.check.step.plan import Plan
 from nn_manual.check.twin.model import threads_for
 from nn_manual.check.twin.optimizers import OptimizerTwin, State, UpdateInputs
 from nn_manual.check.whole_step.update import clipped_by_torch
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 
 if TYPE_CHECKING:
     from nn_manual.check.whole_step.checker import GradientChecker

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check import tolerances
+from nn_manual.check.compare import tolerances
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity, compare
 from nn_manual.check.compare.worst import beyond_tolerance
 from nn_manual.check.judge.claim import DOUBLE, Claim, Values, without

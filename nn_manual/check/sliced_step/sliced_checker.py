@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Padded
-from nn_manual.check import tolerances
+from nn_manual.check.compare import tolerances
 from nn_manual.check.compare.comparison import Quantity
 from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import GradientReport, comparing, mismatch_for, mismatch_of

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array, blocks, carve, first_not_finite
-from nn_manual.check import tolerances
+from nn_manual.check.compare import tolerances
 from nn_manual.check.compare.comparison import Comparison, Quantity, compare
 from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.check.judge.report import GradientReport

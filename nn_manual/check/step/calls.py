@@ -17,7 +17,7 @@ from nn_manual.layers.composite import has_buffers
 from nn_manual.layers.with_lengths import LayerWithLengths
 from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.losses import Loss
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 
 
 class CallFailed(Exception):  # noqa: N818 - says what happened to whom; its cause says it better

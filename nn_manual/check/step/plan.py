@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 
 from nn_manual.arrays import Shape, size_of
-from nn_manual.check import tolerances
+from nn_manual.check.compare import tolerances
 from nn_manual.check.compare.comparison import CannotCompare, Quantity
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.recording import Recording

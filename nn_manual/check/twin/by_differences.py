@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.tolerances import NEGLIGIBLE
+from nn_manual.check.compare.tolerances import NEGLIGIBLE
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.ops.differences import EPSILON, SAFETY, Directions, slopes_of, weighted
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nn_manual.check import tolerances
+from nn_manual.check.compare import tolerances
 from nn_manual.check.step.calls import LossCalls
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.losses import Loss, as_number

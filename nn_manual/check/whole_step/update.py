@@ -15,6 +15,7 @@ import torch
 
 from nn_manual.arrays import Array, size_of
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity, compare
+from nn_manual.check.compare.tolerances import learning_rate
 from nn_manual.check.compare.worst import (
     Differences,
     beyond_tolerance,
@@ -27,7 +28,6 @@ from nn_manual.check.judge.claim import without
 from nn_manual.check.judge.not_finite import not_finite_words
 from nn_manual.check.judge.report import GradientReport, mismatch_for, mismatch_of
 from nn_manual.check.judge.verdict import explained, judged
-from nn_manual.check.tolerances import learning_rate
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.check.twin.optimizers import OptimizerTwin, State, UpdateInputs, state_of, stepped, tensors_of
 from nn_manual.check.twin.schedules import schedule_twin

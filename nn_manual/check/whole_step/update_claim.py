@@ -11,11 +11,11 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
+from nn_manual.check.compare.tolerances import UPDATE
 from nn_manual.check.judge.claim import DOUBLE, Claim, Values
 from nn_manual.check.judge.in_float64 import in_float64
 from nn_manual.check.judge.rounding import Rounding
 from nn_manual.check.step.reference import Move
-from nn_manual.check.tolerances import UPDATE
 from nn_manual.check.twin.optimizers import OptimizerTwin, UpdateInputs, state_of, stepped, tensors_of
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.optim import Optimizer

@@ -34,7 +34,7 @@ from nn_manual.functions.exceptions import told as what_was_raised
 from nn_manual.functions.function_report import AS_ABOVE, AS_ASKED, FULL_SIZE, WRITES, BatteryRow
 from nn_manual.functions.low_precision import TooCoarse
 from nn_manual.functions.settings import kept_generators
-from nn_manual.messages import nearest, one_line
+from nn_manual.messages.text import nearest, one_line
 
 #: Seconds after which a bar shows how far the rows are.
 BAR_AFTER = 2

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from nn_manual import streams
+from nn_manual.check.catalogue.input_kinds import KINDS, draw, spread
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.input_kinds import KINDS, draw, spread
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.grad_output import expanded, in_layout, layouts_of
 from nn_manual.functions.battery.one_run import forward_of

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MEANINGLESS
+from nn_manual.check.compare.tolerances import LOW_PRECISION_FACTOR, MEANINGLESS
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.one_run import forward_of, values_of, values_of_its_reference

@@ -30,7 +30,7 @@ from nn_manual.functions.judged_case import judge
 from nn_manual.functions.own_forward import OwnForward
 from nn_manual.functions.watched_runs import Between
 from nn_manual.layers.base import Domain
-from nn_manual.messages import counted
+from nn_manual.messages.text import counted
 
 #: A list of tensors, a mapping by keyword, or a function of a generator and sizes that makes either.
 Inputs: TypeAlias = Sequence[Any] | Mapping[str, Any] | Callable[..., Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from nn_manual.errors import ConfigError
-from nn_manual.messages import quoted
+from nn_manual.messages.text import quoted
 
 #: What torchrun sets in the environment of each process.
 RANK, WORLD_SIZE, RESTARTS = "RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"

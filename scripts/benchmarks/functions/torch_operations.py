@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from benchmarks.functions.torch_samples import Operation, Sample, operations
 from nn_manual.functions.function_report import FunctionReport
-from nn_manual.messages import counted, wrapped
+from nn_manual.messages.text import counted, wrapped
 
 NUM_OPERATIONS = 100
 #: The verdicts on an operation.

@@ -14,8 +14,8 @@ from benchmarks.mutation.handwritten import handwritten
 from benchmarks.mutation.mutants import Mutant, Returns, mutants
 from nn_manual.arrays import BLOCK_SIZE, Array, Shape
 from nn_manual.check.catalogue.cases import CaseResult, layer_cases, loss_cases, optimizer_cases, scheduler_cases
+from nn_manual.check.catalogue.input_kinds import KINDS, draw
 from nn_manual.check.catalogue.inputs import with_lengths
-from nn_manual.check.input_kinds import KINDS, draw
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.gradients import check_gradients

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.mutation.subjects import MOMENTUM, SEED, batch, layer_nets, loss_net
 from nn_manual import Trainer
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.check.input_kinds import KINDS
+from nn_manual.check.catalogue.input_kinds import KINDS
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss, MSELoss

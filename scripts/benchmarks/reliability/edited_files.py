@@ -15,7 +15,7 @@ import safetensors.numpy
 import yaml
 from numpy.random import Generator
 
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 
 Edit: TypeAlias = Callable[[Path, Generator], str]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nn_manual import CrossEntropyLoss, MSELoss, TraceLoss
+from nn_manual.check.catalogue.input_kinds import KINDS
 from nn_manual.check.catalogue.targets import CLASS_FORMS, indices, loss_batches, probabilities
-from nn_manual.check.input_kinds import KINDS
 from nn_manual.losses import Loss
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nn_manual.arrays import DTYPES, Array
+from nn_manual.check.compare.tolerances import SUM_OF_PRODUCTS
 from nn_manual.check.judge.diagnosis import describe_difference, describe_kinks
-from nn_manual.check.tolerances import SUM_OF_PRODUCTS
 
 SHAPE = (3, 4)
 

@@ -24,7 +24,7 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.check.input_kinds import draw
+from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.judge.step_check import StepCheck
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)

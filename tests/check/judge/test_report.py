@@ -24,7 +24,7 @@ from nn_manual.check.compare.comparison import Comparison
 from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.step_check import StepCheck
-from nn_manual.messages import WIDTH
+from nn_manual.messages.text import WIDTH
 from nn_manual.run_directory.step_line import errors_of, record_of
 from nn_manual.training.progress import GradientTally
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from nn_manual import Linear, MSELoss, Sequential
+from nn_manual.check.compare.tolerances import JUMP, MARGIN, SATURATED
 from nn_manual.check.judge.in_float64 import Again
 from nn_manual.check.judge.rounding import (
     FURTHER,
@@ -21,7 +22,6 @@ from nn_manual.check.judge.step_claim import StepClaim
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import prove
 from nn_manual.check.step.recording import Recording, run_step
-from nn_manual.check.tolerances import JUMP, MARGIN, SATURATED
 from nn_manual.check.twin.model import Twin
 
 EPS = eps_of(np.dtype(np.float64))

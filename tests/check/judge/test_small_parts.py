@@ -24,9 +24,9 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.check.catalogue.input_kinds import KINDS, draw
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.compare.comparison import Pair, Quantity
-from nn_manual.check.input_kinds import KINDS, draw
 from nn_manual.check.judge.small_parts import doubtful_parts
 
 

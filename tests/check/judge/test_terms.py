@@ -12,8 +12,8 @@ import torch
 
 from nn_manual import Layer, Linear, Sequential, check_gradients
 from nn_manual.arrays import DTYPES, Array
+from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.input_kinds import draw
 from nn_manual.check.judge.moved import effects_of
 from nn_manual.check.judge.moved_arrays import moved_array
 from nn_manual.check.judge.report import GradientReport

@@ -29,7 +29,7 @@ from nn_manual import (
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.compare.comparison import Quantity
-from nn_manual.check.tolerances import MEANINGLESS
+from nn_manual.check.compare.tolerances import MEANINGLESS
 from nn_manual.data import Examples
 from nn_manual.step.slices.cut import Slicing
 

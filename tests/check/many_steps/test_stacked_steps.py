@@ -29,8 +29,8 @@ from nn_manual import (
 )
 from nn_manual.arrays import DTYPES, Shape
 from nn_manual.check.catalogue.catalogue import label
+from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.input_kinds import draw
 from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.data import Examples
 from nn_manual.layers import Layer, LayerWithLengths

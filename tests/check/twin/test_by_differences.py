@@ -11,8 +11,8 @@ from own_layers import FORMULAS, own_layer
 
 from nn_manual import GradientMismatch, Layer, Linear, ReLU, Sequential, Tanh
 from nn_manual.arrays import Array
+from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.input_kinds import draw
 from nn_manual.check.twin.by_differences import OperandDifferences, differences, differentiated, judge_by
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.gradients import check_gradients

@@ -12,8 +12,8 @@ import torch
 from nn_manual import GradientMismatch, Layer, Linear, Sequential, Tanh
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
+from nn_manual.check.compare.tolerances import CENTRAL_DIFFERENCES, SUM_OF_PRODUCTS
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.check.tolerances import CENTRAL_DIFFERENCES, SUM_OF_PRODUCTS
 from nn_manual.check.twin.layers import Source, counterpart_of
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.gradients import check_gradients

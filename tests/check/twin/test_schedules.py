@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nn_manual.check.tolerances import learning_rate
+from nn_manual.check.compare.tolerances import learning_rate
 from nn_manual.check.twin.schedules import SchedulerTwin, schedule_twin
 from nn_manual.optim import (
     CosineAnnealingLR,

@@ -25,8 +25,8 @@ from nn_manual import (
 )
 from nn_manual.arrays import BLOCK_SIZE, DTYPES
 from nn_manual.check.compare.comparison import Quantity
+from nn_manual.check.compare.tolerances import sum_of_products
 from nn_manual.check.judge.step_check import StepCheck
-from nn_manual.check.tolerances import sum_of_products
 from nn_manual.check.whole_step.update import compare_clipping
 from nn_manual.optim.parts import Run as PartRun
 

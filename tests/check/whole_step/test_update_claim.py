@@ -7,9 +7,9 @@ import pytest
 
 from nn_manual import SGD, Linear, Sequential
 from nn_manual.check.compare.comparison import CannotCompare, Quantity
+from nn_manual.check.compare.tolerances import UPDATE
 from nn_manual.check.compare.worst import beyond_tolerance
 from nn_manual.check.judge.verdict import explained, judged
-from nn_manual.check.tolerances import UPDATE
 from nn_manual.check.twin.optimizers import UpdateInputs, state_of, tensors_of
 from nn_manual.check.whole_step.update_claim import UpdateClaim
 

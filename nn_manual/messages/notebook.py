@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
-from nn_manual.messages import one_line
+from nn_manual.messages.text import one_line
 
 #: Red that is mostly transparent: text on it has enough contrast on white and on black.
 TINT = "background: rgba(220, 50, 50, 0.2)"

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import LONGEST_LINE, advice, counted, nearest, noted, one_line, quoted, shell_word, wrapped
+from nn_manual.messages.text import LONGEST_LINE, advice, counted, nearest, noted, one_line, quoted, shell_word, wrapped
 
 
 @pytest.mark.parametrize(

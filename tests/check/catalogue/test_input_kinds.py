@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nn_manual.arrays import DTYPES
-from nn_manual.check.input_kinds import HALVES, KINDS, draw, inside, moved_into, spread
+from nn_manual.check.catalogue.input_kinds import HALVES, KINDS, draw, inside, moved_into, spread
 from nn_manual.layers.base import Domain
 
 DOMAINS: list[Domain] = [

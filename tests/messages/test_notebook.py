@@ -12,8 +12,8 @@ from html_pages import Page
 from notebooks import executed
 from trained_runs import write_trained
 
-from nn_manual import notebook
-from nn_manual.notebook import Row
+from nn_manual.messages import notebook
+from nn_manual.messages.notebook import Row
 
 
 def test_a_table() -> None:
