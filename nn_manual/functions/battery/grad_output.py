@@ -11,13 +11,10 @@ import torch
 
 from nn_manual import streams
 from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.functions.battery.absent_gradients import absent
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
 from nn_manual.functions.callables import by_autograd, dtype_name, floats, is_array
-from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
-from nn_manual.functions.function_report import NOT_BY_AUTOGRAD
-from nn_manual.functions.handwritten import run_function
-from nn_manual.functions.outputs import Outputs, check_structure
 from nn_manual.streams import Stream
 
 
@@ -152,7 +149,7 @@ def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
         yield name, lambda factor=factor: _multiplied(trial, factor)  # type: ignore[misc] # a default
     yield "in part", lambda: _in_part(trial.case, max((output.ndim for output in outputs.values()), default=0))
     yield "zero", lambda: agree(replace(trial.case, upstream=torch.zeros_like))
-    yield "absent", lambda: _absent(trial)
+    yield "absent", lambda: absent(trial)
 
 
 def _lain_out(case: FunctionCase, layout: Callable[[torch.Tensor], torch.Tensor]) -> None:
@@ -201,48 +198,3 @@ def _half(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     """Zero except for a random half of the numbers, the same half each time."""
     drawn = torch.as_tensor(streams.generator(seed, Stream.HALF).random(tuple(tensor.shape)))
     return torch.where(drawn.to(tensor.device) < 0.5, tensor, 0)
-
-
-def _absent(trial: Trial) -> None:
-    """Each output unused while the others are used; then all of them without a gradient."""
-    if trial.is_pair:
-        raise Skip(NOT_BY_AUTOGRAD)
-    case = trial.case
-    theirs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())
-    differentiable = [name for name, output in theirs.outputs.items() if output.requires_grad]
-    for name in differentiable if len(differentiable) > 1 else []:
-        try:
-            agree(replace(case, absent=frozenset({name})))
-        except Wrong as wrong:
-            raise Wrong(f"where {name} is not used: {wrong}") from wrong
-    _all_absent(case, theirs.returned, differentiable)
-
-
-def _all_absent(case: FunctionCase, returned: Outputs, differentiable: list[str]) -> None:
-    """The next function returns None as its gradient: then the gradients of this one must be None or zero."""
-    with naming(case.label, "backward, whose grad_output is None behind set_materialize_grads(False),"):
-        ours = run_function(case.function, case.arguments, case.leaves(), case.wants())
-        check_structure(case.label, ours.returned, returned)
-        ours.outputs.update(
-            zip(
-                differentiable,
-                _Forgets.apply(*(ours.outputs[name] for name in differentiable)),  # type: ignore[no-untyped-call] # torch has none
-                strict=True,
-            )
-        )
-        grads = ours.backward({name: torch.ones_like(ours.outputs[name]) for name in differentiable})
-    for name, grad in zip(case.floating, grads, strict=True):
-        if grad is not None and bool(grad.to_dense().any()):
-            raise Wrong(f"grad_{name} is not zero where no output has a gradient")
-
-
-class _Forgets(torch.autograd.Function):
-    """Passes its inputs on, and no gradient back."""
-
-    @staticmethod
-    def forward(_: Any, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return tuple(tensor.clone() for tensor in tensors)
-
-    @staticmethod
-    def backward(_: Any, *grads: torch.Tensor) -> tuple[None, ...]:
-        return (None,) * len(grads)

@@ -104,3 +104,35 @@ def test_a_random_half_is_not_the_mask_that_the_inputs_have() -> None:
     )
     assert [row.name for row in report.wrong] == ["grad_output in part"]
     assert report.wrong[0].note.startswith("where it is zero except in a random half: grad_x, random upstream[")
+
+
+class Root(torch.autograd.Function):
+    """The root of each number; of a negative one it is NaN."""
+
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        context.save_for_backward(x)
+        return x.sqrt()
+
+    @staticmethod
+    def backward(context: Any, grad_output: Any) -> Any:
+        (x,) = context.saved_tensors
+        return grad_output / (2 * x.sqrt())
+
+
+class HidesInNan(Root):
+    """Where there is no gradient, it returns NaN for all numbers."""
+
+    @staticmethod
+    def backward(context: Any, grad_output: Any) -> Any:
+        grad = Root.backward(context, grad_output)
+        return grad if grad_output.any() else torch.full_like(grad, float("nan"))
+
+
+def test_no_gradient_may_be_nan_only_where_the_references_is() -> None:
+    x = torch.tensor([-1.0, 0.5, 2.0], dtype=torch.float64)
+    assert check_function(Root, torch.sqrt, [x]).wrong == ()
+    wrong = check_function(HidesInNan, torch.sqrt, [x]).wrong
+    assert [row.note for row in wrong if row.name == "grad_output absent"] == [
+        "grad_x is not zero where no output has a gradient"
+    ]
