@@ -8,7 +8,7 @@ PYTEST := $(VENV)/bin/python -m pytest -n 2
 # The tests start hundreds of processes. Each would compile the package anew where no compiled files may be kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: train test test-all lint clean
+.PHONY: train test test-all lint lint-windows clean
 
 train: $(READY)
 	$(VENV)/bin/nn-manual train config/digits.yaml
@@ -16,13 +16,16 @@ train: $(READY)
 test: lint
 	$(PYTEST) -m "not slow"
 
-test-all: test $(VENV)/extras
-	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 nn_manual _nn_manual_pytest_plugin.py
-	$(PYTEST) -m slow
+# One run of all tests: they are collected once. `make -j2 test-all` does side by side what stands before them.
+test-all: lint lint-windows $(VENV)/extras
+	$(PYTEST)
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
+
+lint-windows: $(READY)
+	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 nn_manual _nn_manual_pytest_plugin.py
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
