@@ -27,6 +27,9 @@ WRITES = "writes"
 #: What is said of a function without a reference.
 OF_ITSELF = "compared with differences of its own forward in float64: only that forward and backward fit was shown"
 
+#: Notes that are equal but for these say the same; from so many on, the first one is shown alone.
+NUMBER, NUM_ALIKE = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?"), 3
+
 
 @dataclass(frozen=True)
 class BatteryRow:
@@ -188,8 +191,24 @@ class FunctionReport(GradientReport):
             for row in self.rows:
                 if row.verdict == verdict and row.note not in (AS_ABOVE, AS_ASKED, NOT_BY_AUTOGRAD):
                     by_note.setdefault((row.family, row.note), []).append(row.variant)
-            for (family, note), variants in by_note.items():
+            for family, note, variants in _shortened(by_note):
                 yield _Line(family, verdict, _listed(variants), note)
+
+
+def _shortened(by_note: Mapping[tuple[str, str], list[str]]) -> Iterator[tuple[str, str, list[str]]]:
+    """Family, note and variants. Where the notes of a family differ in their numbers alone, the first says all; from
+    NUM_ALIKE on, one line names the variants of the others: a mistake at odd lengths is wrong in twenty sizes.
+    """
+    alike: dict[tuple[str, str], list[tuple[str, list[str]]]] = {}
+    for (family, note), variants in by_note.items():
+        alike.setdefault((family, NUMBER.sub("#", note)), []).append((note, variants))
+    for (family, _), notes in alike.items():
+        num_whole = 1 if len(notes) >= NUM_ALIKE else len(notes)
+        for note, variants in notes[:num_whole]:
+            yield family, note, variants
+        others = [variant for _, variants in notes[num_whole:] for variant in variants]
+        if others:
+            yield family, "the same, with other numbers", others
 
 
 def _listed(variants: list[str]) -> str:

@@ -69,3 +69,20 @@ def test_rows_that_are_not_for_a_pair_have_one_line() -> None:
     lines = str(FunctionReport((), rows=(*ROWS, *skipped))).splitlines()
     assert lines[7] == "2 rows skipped, autograd doesn't run it: changed, twice"
     assert len(lines) == 10
+
+
+def test_notes_that_differ_in_numbers_alone_stand_once() -> None:
+    """Two of them are both shown: the second still says where the first is no accident."""
+    sizes = {3: -15.5, 7: 2, 13: 1.5e-7}
+    rows = [BatteryRow("sizes", f"D={size}", "WRONG", f"grad_x[0, {size - 1}] is {x}") for size, x in sizes.items()]
+    rows.append(BatteryRow("kinds", "tied", "WRONG", "grad_x[0, 2] is 1"))
+    other = BatteryRow("sizes", "N=1", "WRONG", "grad_w[0] is 1")
+    lines = str(FunctionReport((), rows=(*rows, other))).splitlines()
+    assert lines[-4:] == [
+        "sizes  D=3 WRONG: grad_x[0, 2] is -15.5",
+        "sizes  D=7, 13 WRONG: the same, with other numbers",
+        "kinds  tied WRONG: grad_x[0, 2] is 1",
+        "sizes  N=1 WRONG: grad_w[0] is 1",
+    ]
+    lines = str(FunctionReport((), rows=(rows[0], rows[1]))).splitlines()
+    assert lines[-2:] == ["sizes  D=3 WRONG: grad_x[0, 2] is -15.5", "sizes  D=7 WRONG: grad_x[0, 6] is 2"]
