@@ -13,6 +13,7 @@ import pytest
 from config_page import PAGE, Key, keys_of_components, keys_of_config, keys_of_page, section
 
 from nn_manual.config import load_config
+from nn_manual.config.run_config import InitFrom
 from nn_manual.data import Dataset
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -54,10 +55,15 @@ def test_every_row_says_what_it_is() -> None:
     assert [row for row in rows if len(row) != 4 or not row[3].strip()] == []
 
 
-def test_the_config_shown_is_one(tmp_path: Path) -> None:
-    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "shown.yaml").write_text(text)
-    assert load_config(tmp_path / "shown.yaml").epochs == 20
+def test_the_configs_shown_are_some(tmp_path: Path) -> None:
+    """A whole one, and keys that can stand behind it."""
+    whole, start = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "shown.yaml").write_text(whole + start)
+    config = load_config(tmp_path / "shown.yaml")
+    assert config.epochs == 20
+    assert config.init_from == InitFrom(
+        tmp_path / "mine.safetensors", {"0.weight": "hidden.w", "2.weight": "head.w.T", "2.bias": None}
+    )
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ EXPECTED = {
     "bool_type": "true or false",
     "string_type": "text",
     "list_type": "a list",
+    "dict_type": "keys and values",
     "is_instance_of": "a path",  # pathlib.Path is the only class among the types
     "greater_than": "above {gt:g}",
     "greater_than_equal": "at least {ge:g}",
@@ -57,13 +58,13 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
             return MISSING
         return result
     except ValidationError as error:
-        # Each member of a union has errors of its own. Those deepest in a list belong to the member that was meant.
-        # Several errors at one place become one, with several expectations.
-        depth = max(len(_indices(fault)) for fault in error.errors())
+        # Each member of a union has errors of its own. Those deepest in a list or a mapping belong to the member that
+        # was meant. Several errors at one place become one, with several expectations.
+        depth = max(len(_steps(fault, node)) for fault in error.errors())
         faults: dict[Place, tuple[Any, list[str]]] = {}
         for fault in error.errors():
-            if len(_indices(fault)) == depth:
-                faulty = reduce(lambda parent, index: parent.value[index], _indices(fault), node)
+            if len(_steps(fault, node)) == depth:
+                faulty = reduce(lambda parent, step: parent.value[step], _steps(fault, node), node)
                 expectations = faults.setdefault(faulty.name_place, (faulty.value, []))[1]
                 expected = EXPECTED.get(fault["type"], fault["msg"].removeprefix("Input should be "))
                 expected = _forms(hint) or expected
@@ -121,9 +122,16 @@ def adapter(hint: Any) -> TypeAdapter[Any]:
     return TypeAdapter(hint, config=ConfigDict(strict=True))
 
 
-def _indices(fault: ErrorDetails) -> list[int]:
-    """The indices, through lists, from the value to the fault in it; pydantic's names of union members are left out."""
-    return [step for step in fault["loc"] if isinstance(step, int)]
+def _steps(fault: ErrorDetails, node: Node) -> list[int | str]:
+    """The indices and keys, through lists and mappings, from the value to the fault in it; pydantic's names of union
+    members are left out.
+    """
+    steps = []
+    for step in fault["loc"]:
+        if isinstance(step, int) or (isinstance(node.value, dict) and step in node.value):
+            node = node.value[step]
+            steps.append(step)
+    return steps
 
 
 def _largest_integer(value: Any) -> int:

@@ -82,6 +82,18 @@ class Checkpointing:
         return "step" in self.every
 
 
+@dataclass(frozen=True)
+class InitFrom:
+    """Start from the tensors of a safetensors `file`. `names` says which parameter each of them is: `torch` where they
+    have the model's own names, `gpt2` where they have those of GPT-2's published weights, or a table with the file's
+    name of each parameter that has another one there. `.T` behind a name takes the transposed tensor; null leaves the
+    parameter as it was drawn.
+    """
+
+    file: Path
+    names: Literal["torch", "gpt2"] | dict[str, str | None] = "torch"
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """One run. The fields are the keys of the YAML file; `load_config` makes one out of it.
@@ -99,7 +111,8 @@ class RunConfig:
     their gradients one by one, and `shard_optimizer` divides the optimizer's vectors among the processes. With
     `sync_batch_norm`, batch normalization takes the statistics of all slices.
 
-    `tied` lists pairs of parameters that are one, by torch's names: `[[0.weight, 9.weight]]`.
+    `tied` lists pairs of parameters that are one, by torch's names: `[[0.weight, 9.weight]]`. `init_from` has weights
+    to start from; without it, `initializer` or the layers' defaults draw them.
 
     A layer of the user's own is `module:Class`, from an installed package or from `layer_folder`, which is the config's
     own folder unless it is given; a resolved config names it, so that it finds the layers from anywhere.
@@ -114,6 +127,7 @@ class RunConfig:
     tied: list[list[str]] = field(default_factory=list)
     layer_folder: Path | None = None
     initializer: Initializer | None = None
+    init_from: InitFrom | None = None
     loss: Loss
     optimizer: partial[Optimizer]
     lr_scheduler: Scheduler | None = None

@@ -18,7 +18,7 @@ MAY_CHANGE = ("epochs", "early_stopping", "checkpoint", "gradient_check", "blas"
 #: The values of these keys for a run of a version that didn't have the keys.
 BEFORE = {
     "slices": 1, "bitwise": False, "shard_optimizer": False, "sync_batch_norm": False,
-    "compiled": False, "blas": None, "threads": None,
+    "compiled": False, "blas": None, "threads": None, "init_from": None,
 }
 
 

@@ -21,6 +21,7 @@ from nn_manual.model.fit import first_misfit
 from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.optim.scheduling import check_schedule
 from nn_manual.registry import takes_layers
+from nn_manual.run.init_from import start_from_file
 
 if TYPE_CHECKING:  # torch is only loaded for what is checked
     from nn_manual.check.judge.report import GradientReport
@@ -120,10 +121,12 @@ def _check_memory(config: RunConfig) -> None:
 
 @quiet
 def check(config: RunConfig) -> GradientReport:
-    """Compare every tensor of the run's first batch whose loss is a number with torch's. Raises the errors of `load`,
-    and NotFiniteError where a right formula gives a number that isn't finite, because of the data or the initializer.
+    """Compare every tensor of the run's first batch whose loss is a number with torch's. Raises the errors of `load`
+    and of `start_from_file`, and NotFiniteError where a right formula gives a number that isn't finite, because of the
+    data or the parameters at the start.
     """
     split, model = load(config)
+    start_from_file(config, model)
     # Here, because it loads torch: an error in the data is reported without waiting for that.
     from nn_manual.check.whole_step.gradients import check_gradients
 

@@ -10,6 +10,7 @@ from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split
 from nn_manual.run.agreement import agree, check_all_see
 from nn_manual.run.epochs import train
+from nn_manual.run.init_from import start_from_file
 from nn_manual.run.keeper import origin_of
 from nn_manual.run.loading import check_compiling, load, quiet
 from nn_manual.run.silent import NoWriter, writer_of
@@ -36,6 +37,8 @@ def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE, *, has_
     writer.check_new()
     check_compiling(config)
     split, model = load(config)
+    if note := start_from_file(config, model):
+        writer.note(note)
     _note_schedule(config, split, writer)
     agree(config, split, model, group, **{"--run-dir": str(directory)})
     dump_config(config)  # raises for a path that no config can hold, before anything is made

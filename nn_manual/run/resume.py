@@ -15,6 +15,7 @@ from nn_manual.run.early_stopping import follow_again, how_to_go_on
 from nn_manual.run.environment import blas, set_blas_threads
 from nn_manual.run.epochs import train
 from nn_manual.run.event_log import EventLog
+from nn_manual.run.init_from import start_from_file
 from nn_manual.run.keeper import origin_of
 from nn_manual.run.loading import check_compiling, load, quiet
 from nn_manual.run.manifest import RunCheckpoint, check_place, read_run_checkpoint
@@ -67,6 +68,8 @@ def resume(
             _take_threads(kept.manifest["blas"].get("num_threads"))
         with reported(config.named_layers().values(), config.layer_folder, checked=config.gradient_check.every == 1):
             split, model = load(config)
+            if checkpoint is None:
+                start_from_file(config, model)
             name, state = str(checkpoint and checkpoint.name), str(kept and kept.sha256)
             agree(config, split, model, group, checkpoint=name, state=state)
             group.connect()

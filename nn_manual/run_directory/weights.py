@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape
 from nn_manual.errors import DataError
+from nn_manual.opening import open_file
 from nn_manual.run_directory.files import read_file, write_atomically
 
 
@@ -55,3 +59,44 @@ def parse_weights(path: Path, data: bytes, sha256: str | None = None) -> dict[st
         raise DataError(f"{path}: is not a whole safetensors file: {error}") from error
     except KeyError as error:  # safetensors.numpy looks the dtype up in a table
         raise DataError(f"{path}: holds the dtype {error}, which numpy does not have") from error
+
+
+#: NumPy's dtypes by the format's names; what no model holds is left out.
+DTYPES = {name: np.dtype(f"{name[0].lower()}{int(name[1:]) // 8}") for name in ("F16", "F32", "F64", "I32", "I64")}
+
+
+@dataclass
+class WeightsFile:
+    """A safetensors file whose tensors are read one by one: shapes and dtypes by name, None for a dtype that isn't in
+    DTYPES.
+    """
+
+    shapes: dict[str, Shape]
+    dtypes: dict[str, np.dtype[Any] | None]
+    opened: Any  # safetensors.safe_open has no types
+
+    def read(self, name: str) -> Array:
+        """The tensor of this name."""
+        tensor: Array = self.opened.get_tensor(name)
+        return tensor
+
+
+@contextmanager
+def opened_weights(path: Path) -> Iterator[WeightsFile]:
+    """Open a safetensors file that is too large to be in memory twice. Raises DataError, naming it, if it can't be read
+    or is not of this format.
+    """
+    import safetensors
+
+    try:
+        open_file(path).close()
+        opened = safetensors.safe_open(path, framework="numpy")
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from error
+    except safetensors.SafetensorError as error:
+        raise DataError(f"{path}: is not a whole safetensors file: {error}") from error
+    with opened as file:
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
+        shapes = {name: tuple(each.get_shape()) for name, each in slices.items()}
+        dtypes = {name: DTYPES.get(each.get_dtype()) for name, each in slices.items()}
+        yield WeightsFile(shapes, dtypes, file)

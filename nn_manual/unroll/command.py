@@ -15,6 +15,7 @@ from nn_manual.config import RunConfig
 from nn_manual.data import Examples, batches, num_batches
 from nn_manual.errors import ConfigError, raise_if_nobodys_fault, words_of
 from nn_manual.messages.text import counted, one_line
+from nn_manual.run.init_from import start_from_file
 from nn_manual.run.loading import load, quiet
 from nn_manual.run_directory import files
 from nn_manual.trace.step_arrays import given
@@ -45,6 +46,7 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     if (config.slices or 1) > 1:
         raise ConfigError(f"unroll: slices must be 1, not {config.slices}: the script has the batch in one piece")
     split, model = load(config)
+    start_from_file(config, model)
     optimizer, train = config.optimizer(model), split.train
     kind = "indices" if train.target.dtype.kind == "i" else "probabilities"
     subject = Subject(name, model, config.loss, optimizer, kind, config.lr_scheduler)

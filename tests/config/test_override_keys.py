@@ -19,8 +19,8 @@ OF_VALID = [
     *("loss", "optimizer.SGD.lr", "optimizer.SGD.momentum", "gradient_check.every"),
 ]
 OTHERS = [
-    *("tied", "layer_folder", "initializer", "lr_scheduler", "lr_step", "clip_grad_norm", "slices", "bitwise"),
-    *("shard_optimizer", "sync_batch_norm", "early_stopping", "checkpoint", "compiled", "blas", "threads"),
+    *("tied", "layer_folder", "initializer", "init_from", "lr_scheduler", "lr_step", "clip_grad_norm", "slices"),
+    *("bitwise", "shard_optimizer", "sync_batch_norm", "early_stopping", "checkpoint", "compiled", "blas", "threads"),
 ]
 
 

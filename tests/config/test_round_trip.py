@@ -39,6 +39,7 @@ model:
 tied: []
 layer_folder: null
 initializer: null
+init_from: null
 loss:
   CrossEntropyLoss: {reduction: mean, label_smoothing: 0.0, weight: null, ignore_index: -100}
 optimizer:
