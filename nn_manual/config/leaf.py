@@ -61,16 +61,18 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
         # Each member of a union has errors of its own. Those deepest in a list or a mapping belong to the member that
         # was meant. Several errors at one place become one, with several expectations.
         depth = max(len(_steps(fault, node)) for fault in error.errors())
-        faults: dict[Place, tuple[Any, list[str]]] = {}
+        faults: dict[Place, tuple[str, Any, list[str]]] = {}
         for fault in error.errors():
             if len(_steps(fault, node)) == depth:
-                faulty = reduce(lambda parent, step: parent.value[step], _steps(fault, node), node)
-                expectations = faults.setdefault(faulty.name_place, (faulty.value, []))[1]
+                steps = _steps(fault, node)
+                faulty = reduce(lambda parent, step: parent.value[step], steps, node)
+                label = ".".join([name, *(step for step in steps if isinstance(step, str))])
+                expectations = faults.setdefault(faulty.name_place, (label, faulty.value, []))[2]
                 expected = EXPECTED.get(fault["type"], fault["msg"].removeprefix("Input should be "))
                 expected = _forms(hint) or expected
                 expectations.append(expected.format(**fault.get("ctx", {})))
-        for place, (found, expectations) in faults.items():
-            message = f"{name} must be {' or '.join(dict.fromkeys(expectations))}, not {describe(found)}"
+        for place, (label, found, expectations) in faults.items():
+            message = f"{label} must be {' or '.join(dict.fromkeys(expectations))}, not {describe(found)}"
             errors.add(place, message + _spelling_hint(found, expectations))
         return MISSING
 

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import re
+import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
+from nn_manual.data import Split
 from nn_manual.errors import ConfigError
 from nn_manual.messages.text import advice, counted, nearest, quoted
 from nn_manual.model import Sequential
-from nn_manual.run_directory.weights import WeightsFile, opened_weights
+from nn_manual.run.gpt2 import MASK, gpt2_names, gpt2_settings, is_gpt2
+from nn_manual.run_directory.files import read_file
+from nn_manual.run_directory.metrics import DATA_FILE
+from nn_manual.run_directory.weights import DTYPES, WeightsFile, opened_weights
 
 #: What behind a name of the file asks for the transposed tensor.
 TRANSPOSED = ".T"
-
-#: GPT-2's tensors of a block, in the order of the model's parameters. Its layers multiply by weights (in, out).
-GPT2_BLOCK = (
-    *("ln_1.weight", "ln_1.bias", "attn.c_attn.weight.T", "attn.c_attn.bias", "attn.c_proj.weight.T"),
-    *("attn.c_proj.bias", "ln_2.weight", "ln_2.bias", "mlp.c_fc.weight.T", "mlp.c_fc.bias", "mlp.c_proj.weight.T"),
-    "mlp.c_proj.bias",
-)
-#: The causal masks that older files hold for each block.
-GPT2_MASK = re.compile(r".*\bh\.\d+\.attn\.(masked_)?bias")
+#: So many misfits are shown: a GPT-2 has 148 parameters.
+MAX_MISFITS = 20
 
 
 class _Source(NamedTuple):
@@ -40,37 +39,67 @@ class _Source(NamedTuple):
         is_transposed = text.endswith(TRANSPOSED) and text not in names
         return cls(text.removesuffix(TRANSPOSED) if is_transposed else text, is_transposed)
 
-    def read(self, file: WeightsFile) -> Array:
-        """The tensor as the model has it."""
-        tensor = file.read(self.name)
+    def read(self, file: WeightsFile, dtype: np.dtype[np.generic]) -> Array:
+        """The tensor as the model has it; what is too large for its dtype is infinite."""
+        with np.errstate(over="ignore"):
+            tensor = file.read(self.name).astype(dtype, copy=False)
         return tensor.T if self.is_transposed else tensor
 
 
-def start_from_file(config: RunConfig, model: Sequential) -> str:
-    """Copy the tensors of the file that `init_from` names into the model's parameters and buffers.
+def start_from_file(config: RunConfig, split: Split, model: Sequential) -> list[str]:
+    """Copy the tensors of the file that `init_from` names into the model's parameters and buffers. Returns notes.
 
-    Returns a note on tensors that the model has no place for, or an empty text. Before anything is changed, raises
-    ConfigError with a line for each parameter and buffer that has no tensor, or one that doesn't fit; and DataError for
-    a file that can't be read.
+    Before anything is changed, raises ConfigError with a line for each parameter and buffer that has no tensor, or one
+    that doesn't fit; and DataError for a file that can't be read.
     """
     if config.init_from is None:
-        return ""
-    place, path = config.places.get("init_from", "init_from"), config.init_from.file
+        return []
+    path, names = config.init_from.file, config.init_from.names
     own, first_of = model.state_dict(), model.ties.first_of
+    misfits: list[str] = []
     with opened_weights(path) as file:
-        misfits: list[str] = []
-        sources = _sources(config.init_from.names, own, first_of, file, misfits)
-        misfits += [line for name, source in sources.items() for line in _misfits(name, own[name], source, file)]
-        misfits += [] if misfits else _that_differ(sources, first_of, file)
+        sources = _sources(names, model, file, misfits)
+        alone = {name: each for name, each in sources.items() if each != sources.get(first_of.get(name, ""))}
+        misfits += [line for name, source in alone.items() for line in _misfits(name, own[name], source, file)]
+        misfits += gpt2_settings(model, path) if names == "gpt2" and not misfits else []
+        misfits += [] if misfits else _that_differ(sources, first_of, file, model.dtype)
         if misfits:
-            raise ConfigError(*(f"{place}: {path}: {line}" for line in misfits))
+            raise ConfigError(*_lines(config, misfits))
         for name, source in sources.items():
-            own[name][...] = source.read(file)
-    unused = file.shapes.keys() - {source.name for source in sources.values()}
-    unused = {name for name in unused if not GPT2_MASK.fullmatch(name)}
-    if not unused:
-        return ""
-    return f"{place}: note: {path}: the model takes {len(sources):,} tensors, and not {_some(unused)}"
+            if name not in first_of:
+                own[name][...] = source.read(file, own[name].dtype)
+    taken = Counter(source.name for name, source in sources.items() if name not in first_of)
+    unused = {name for name in file.shapes.keys() - taken.keys() if not MASK.fullmatch(name)}
+    unused -= {sources[name].name for name in first_of if name in sources}
+    words = [f"the run starts from {counted(len(taken), 'tensor')} of {path}"]
+    words += [f"{count} times from {quoted(name)}" for name, count in taken.items() if count > 1 and names != "gpt2"]
+    words += [f"and not from {_some(unused)}"] if unused else []
+    return [f"{_place(config)}: note: {', '.join(words)}", *_other_data(config, split)]
+
+
+def _other_data(config: RunConfig, split: Split) -> Iterator[str]:
+    """A note where the weights of a run start one whose columns, classes or characters have other numbers."""
+    assert config.init_from is not None
+    path = config.init_from.file.with_name(DATA_FILE)
+    with suppress(ValueError):  # a file of the same name, of another program
+        if path.is_file() and json.loads(read_file(path)) != json.loads(json.dumps(split.transform.as_json())):
+            words = "that run's data had other names, or was scaled otherwise: what the weights meant there, "
+            yield f"{_place(config)}: note: {path}: {words}they may not mean here"
+
+
+def _place(config: RunConfig) -> object:
+    """The place of `init_from`."""
+    return config.places.get("init_from", "init_from")
+
+
+def _lines(config: RunConfig, misfits: list[str]) -> Iterator[str]:
+    """The misfits, behind a line that names the file."""
+    assert config.init_from is not None
+    num_others = len(misfits) - MAX_MISFITS
+    yield f"{_place(config)}: {config.init_from.file} doesn't fit the model:"
+    yield from misfits[:MAX_MISFITS]
+    if num_others > 0:
+        yield f"and {counted(num_others, 'other')}"
 
 
 def _some(names: Collection[str]) -> str:
@@ -79,81 +108,68 @@ def _some(names: Collection[str]) -> str:
 
 
 def _sources(
-    names: str | Mapping[str, str | None],
-    own: Mapping[str, Array],
-    first_of: Mapping[str, str],
-    file: WeightsFile,
-    misfits: list[str],
+    names: str | Mapping[str, str | None], model: Sequential, file: WeightsFile, misfits: list[str]
 ) -> dict[str, _Source]:
     """The tensor of each parameter and buffer. A further name of a shared parameter is among them where the file has a
-    tensor for it, too.
+    tensor for it, too. If one name of a shared parameter is to stay as drawn, all of it does.
     """
-    needed = [name for name in own if name not in first_of]
-    texts: dict[str, str | None] = {name: name for name in own}
+    own, first_of = model.state_dict(), model.ties.first_of
+    texts: Mapping[str, str | None] = {name: name for name in own}
     if names == "gpt2":
-        texts = dict(_gpt2_names(needed, first_of, file.shapes, misfits))
+        texts = gpt2_names(model, file.shapes, misfits)
     elif not isinstance(names, str):
-        misfits += [
-            f"names: the model has no parameter {quoted(name)}{advice(name, own)}" for name in names if name not in own
-        ]
-        texts |= names
-    sources = {name: _Source.of(text, file.shapes) for name in own if (text := texts.get(name)) is not None}
-    missing = {name: source for name, source in sources.items() if source.name not in file.shapes}
-    unused = file.shapes.keys() - {source.name for source in sources.values()}
-    is_any_far = False
-    for name, source in missing.items():
-        if name not in first_of:
-            meant = nearest(source.name, unused)
-            is_any_far |= meant is None
-            words = "" if meant is None else f"; did you mean {quoted(meant)}?"
-            misfits.append(f"there is no {quoted(source.name)} for {name}{words}")
-    if is_any_far and unused:
-        misfits.append(f"it holds {_some(unused)}")
+        unknown = [name for name in names if name not in own]
+        misfits += [f"the model has no parameter {quoted(name)}{advice(name, own)}" for name in unknown]
+        texts = {**texts, **names}
+    drawn = {first_of.get(name, name) for name, text in texts.items() if text is None}
+    sources = {
+        name: _Source.of(text, file.shapes)
+        for name in own
+        if (text := texts.get(name)) is not None and first_of.get(name, name) not in drawn
+    }
+    missing = {name: source.name for name, source in sources.items() if source.name not in file.shapes}
+    wanted = {name: text for name, text in missing.items() if name not in first_of}
+    if wanted and not file.shapes:
+        misfits.append("it holds no tensors")
+    elif wanted and names == "torch" and is_gpt2(file.shapes):
+        misfits.append("it holds a GPT-2: write names: gpt2 behind the file")
+    else:
+        misfits += _missing(wanted, file.shapes.keys() - {source.name for source in sources.values()})
     return {name: source for name, source in sources.items() if name not in missing}
 
 
-def _gpt2_names(
-    own: list[str], first_of: Mapping[str, str], found: Collection[str], misfits: list[str]
-) -> Iterator[tuple[str, str]]:
-    """The name that each parameter of a GPT has in a file of GPT-2's: both have them in the order of forward. Some
-    files have "transformer." before all names but the head's.
-    """
-    prefix = "transformer." if any(name.startswith("transformer.") for name in found) else ""
-    blocks = {match[1] for name in found if (match := re.match(rf"{re.escape(prefix)}h\.(\d+)\.", name))}
-    theirs = [f"{prefix}wte.weight", f"{prefix}wpe.weight"]
-    theirs += [f"{prefix}h.{number}.{name}" for number in range(len(blocks)) for name in GPT2_BLOCK]
-    theirs += [f"{prefix}ln_f.weight", f"{prefix}ln_f.bias"]
-    head = "lm_head.weight" if "lm_head.weight" in found else theirs[0]
-    if len(own) == len(theirs) + 1:
-        theirs.append(head)
-    if len(own) != len(theirs):
-        misfits.append(
-            f"names: a GPT-2 of {counted(len(blocks), 'block')}, as in this file, has {len(theirs)} parameters, and "
-            f"one more with a head that isn't tied; the model has {len(own)}"
-        )
-        return
-    yield from zip(own, theirs, strict=True)
-    if head != theirs[0]:
-        yield from ((other, head) for other, first in first_of.items() if first == own[0])
+def _missing(wanted: Mapping[str, str], unused: Collection[str]) -> Iterator[str]:
+    """A line for each parameter whose tensor isn't there, and what the file holds beside those that are taken."""
+    meant = {name: nearest(text, unused) for name, text in wanted.items()}
+    for name, text in wanted.items():
+        near = meant[name]
+        yield f"{name}: there is no tensor {quoted(text)}" + (f"; did you mean {quoted(near)}?" if near else "")
+    if unused and None in meant.values():
+        yield f"nothing takes {_some(unused)}"
 
 
 def _misfits(name: str, own: Array, source: _Source, file: WeightsFile) -> Iterator[str]:
     """Why a tensor can't be copied into the model's array of this name."""
-    shape, dtype = file.shapes[source.name], file.dtypes[source.name]
-    if (shape[::-1] if source.is_transposed else shape) != own.shape:
+    shape, code = file.shapes[source.name], file.dtypes[source.name]
+    dtype = DTYPES.get(code)
+    if (shape[::-1] if source.is_transposed else shape) != own.shape or (source.is_transposed and len(shape) != 2):
         turned = f"; write {source.name}{TRANSPOSED} for the transposed one" if shape[::-1] == own.shape else ""
-        transposed = ", to be transposed" if source.is_transposed else ""
-        yield f"{name} has the shape {own.shape}, {quoted(source.name)} has {shape}{transposed}{turned}"
+        transposed = f", and {TRANSPOSED} takes matrices" if len(shape) != 2 else f", transposed {shape[::-1]}"
+        words = f"{name} has the shape {own.shape}, {quoted(source.name)} has {shape}"
+        yield words + (transposed if source.is_transposed else turned)
     elif dtype is None or dtype.kind != own.dtype.kind:
-        yield f"{name} is {own.dtype}, {quoted(source.name)} is {dtype or 'of a dtype that NumPy lacks'}"
-    elif not np.isfinite(file.read(source.name)).all():
-        yield f"{quoted(source.name)} for {name} has numbers that are not finite"
+        advised = f"; write it as {own.dtype.name} there" if own.dtype.kind == "f" else ""
+        yield f"{name} is {own.dtype}, {quoted(source.name)} is {code}{advised}"
+    elif not np.isfinite(source.read(file, own.dtype)).all():
+        yield f"{name}: {quoted(source.name)} has numbers that are not finite as {own.dtype}"
 
 
-def _that_differ(sources: Mapping[str, _Source], first_of: Mapping[str, str], file: WeightsFile) -> Iterator[str]:
+def _that_differ(
+    sources: Mapping[str, _Source], first_of: Mapping[str, str], file: WeightsFile, dtype: np.dtype[np.generic]
+) -> Iterator[str]:
     """A shared parameter whose tensors in the file differ."""
     for other, first in first_of.items():
         if other in sources and first in sources:
             mine, theirs = sources[first], sources[other]
-            if mine != theirs and not np.array_equal(mine.read(file), theirs.read(file)):
+            if mine != theirs and not np.array_equal(mine.read(file, dtype), theirs.read(file, dtype)):
                 yield f"{first} and {other} are one parameter, {quoted(mine.name)} and {quoted(theirs.name)} differ"

@@ -126,7 +126,7 @@ def check(config: RunConfig) -> GradientReport:
     data or the parameters at the start.
     """
     split, model = load(config)
-    start_from_file(config, model)
+    start_from_file(config, split, model)
     # Here, because it loads torch: an error in the data is reported without waiting for that.
     from nn_manual.check.whole_step.gradients import check_gradients
 

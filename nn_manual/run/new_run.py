@@ -37,7 +37,7 @@ def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE, *, has_
     writer.check_new()
     check_compiling(config)
     split, model = load(config)
-    if note := start_from_file(config, model):
+    for note in start_from_file(config, split, model):
         writer.note(note)
     _note_schedule(config, split, writer)
     agree(config, split, model, group, **{"--run-dir": str(directory)})

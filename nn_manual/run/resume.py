@@ -69,7 +69,7 @@ def resume(
         with reported(config.named_layers().values(), config.layer_folder, checked=config.gradient_check.every == 1):
             split, model = load(config)
             if checkpoint is None:
-                start_from_file(config, model)
+                start_from_file(config, split, model)
             name, state = str(checkpoint and checkpoint.name), str(kept and kept.sha256)
             agree(config, split, model, group, checkpoint=name, state=state)
             group.connect()

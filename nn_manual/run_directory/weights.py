@@ -67,12 +67,10 @@ DTYPES = {name: np.dtype(f"{name[0].lower()}{int(name[1:]) // 8}") for name in (
 
 @dataclass
 class WeightsFile:
-    """A safetensors file whose tensors are read one by one: shapes and dtypes by name, None for a dtype that isn't in
-    DTYPES.
-    """
+    """A safetensors file whose tensors are read one by one: shapes by name, and the format's names of their dtypes."""
 
     shapes: dict[str, Shape]
-    dtypes: dict[str, np.dtype[Any] | None]
+    dtypes: dict[str, str]
     opened: Any  # safetensors.safe_open has no types
 
     def read(self, name: str) -> Array:
@@ -98,5 +96,5 @@ def opened_weights(path: Path) -> Iterator[WeightsFile]:
     with opened as file:
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
         shapes = {name: tuple(each.get_shape()) for name, each in slices.items()}
-        dtypes = {name: DTYPES.get(each.get_dtype()) for name, each in slices.items()}
+        dtypes = {name: each.get_dtype() for name, each in slices.items()}
         yield WeightsFile(shapes, dtypes, file)

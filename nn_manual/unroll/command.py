@@ -46,7 +46,7 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     if (config.slices or 1) > 1:
         raise ConfigError(f"unroll: slices must be 1, not {config.slices}: the script has the batch in one piece")
     split, model = load(config)
-    start_from_file(config, model)
+    start_from_file(config, split, model)
     optimizer, train = config.optimizer(model), split.train
     kind = "indices" if train.target.dtype.kind == "i" else "probabilities"
     subject = Subject(name, model, config.loss, optimizer, kind, config.lr_scheduler)

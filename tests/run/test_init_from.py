@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from nn_manual.config import load_config
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.model import Sequential
 from nn_manual.run.init_from import start_from_file
-from nn_manual.run.loading import check
+from nn_manual.run.loading import check, load
 from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
 from nn_manual.run_directory.weights import read_weights
@@ -83,24 +85,32 @@ def write(folder: Path, tensors: Mapping[str, Any], text: str = SMALL) -> Path:
 
 
 def started(path: Path, *overrides: str) -> Sequential:
-    config = load_config(path, overrides)
-    model = config.new_model()
-    assert start_from_file(config, model) == ""
+    """The model, of which nothing else is said."""
+    model, notes = start(path, *overrides)
+    assert re.fullmatch(r"the run starts from \d+ tensors of .*\.safetensors", "\n".join(notes))
     return model
 
 
-def misfits(path: Path, *overrides: str) -> list[str]:
-    """What is said, without the place, which each line has."""
+def start(path: Path, *overrides: str) -> tuple[Sequential, list[str]]:
+    """The model, and the notes without the place."""
     config = load_config(path, overrides)
-    model = config.new_model()
+    split, model = load(config)
+    notes = start_from_file(config, split, model)
+    assert all(note.startswith(f"{config.places['init_from']}: note: ") for note in notes)
+    return model, [note.partition(": note: ")[2] for note in notes]
+
+
+def misfits(path: Path, *overrides: str) -> list[str]:
+    """What is said behind the line with the place. Nothing is changed."""
+    config = load_config(path, overrides)
+    split, model = load(config)
     before = model.param_arena.copy()
     with pytest.raises(ConfigError) as caught:
-        start_from_file(config, model)
+        start_from_file(config, split, model)
     assert np.array_equal(before, model.param_arena)
-    lines = str(caught.value).splitlines()
-    starts = (f"{config.places['init_from']}: {path.parent / 'model.safetensors'}: ",)
-    assert all(line.startswith(starts) for line in lines)
-    return [line.removeprefix(starts[0]) for line in lines]
+    first, *lines = str(caught.value).splitlines()
+    assert first == f"{config.places['init_from']}: {path.parent / 'model.safetensors'} doesn't fit the model:"
+    return lines
 
 
 @pytest.mark.parametrize("prefix", ["transformer.", ""])
@@ -135,10 +145,12 @@ def test_older_files_hold_masks_and_the_head_a_second_time(tmp_path: Path) -> No
 def test_a_gpt2_with_other_blocks_is_refused(tmp_path: Path) -> None:
     found = safetensors.numpy.load_file(FILES / "model.safetensors")
     path = write(tmp_path, found, GPT2)
-    assert misfits(path, "model.2.Repeat.times=3", "tied=[]") == [
-        "names: a GPT-2 of 2 blocks, as in this file, has 28 parameters, and one more with a head that isn't tied; "
-        "the model has 41"
-    ]
+    for overrides, words in (
+        (["model.2.Repeat.times=3", "tied=[]"], "it holds a GPT-2 of 2 blocks, and the model has 3"),
+        (["model.6=Tanh", "tied=[]"], "layer 8 is Linear, and GPT-2 has LayerNorm there"),
+        (["model.8.Linear.bias=true"], "GPT-2 has a bias in attention, LayerNorm and each Linear but the last"),
+    ):
+        assert misfits(path, *overrides) == [words]
     wide = misfits(path, "model.0.Embedding.num_embeddings=14", "model.8.Linear.out_features=14")
     assert wide == ["0.weight has the shape (14, 12), 'transformer.wte.weight' has (13, 12)"]
 
@@ -156,11 +168,10 @@ def test_a_table_gives_each_parameter_its_tensor(tmp_path: Path, dtype: str) -> 
 def test_null_leaves_a_parameter_as_it_was_drawn(tmp_path: Path) -> None:
     path = write(tmp_path, small())
     names = "init_from.names={0.weight: hidden.w, 0.bias: hidden.b, 2.weight: null, 2.bias: null}"
-    config = load_config(path, [names])
-    model, drawn = config.new_model(), config.new_model().state_dict()
-    place = config.places["init_from"]
-    note = f"{place}: note: {tmp_path / 'model.safetensors'}: the model takes 2 tensors, and not 'head.b', 'head.w'"
-    assert start_from_file(config, model) == note
+    drawn = load_config(path).new_model().state_dict()
+    model, notes = start(path, names)
+    file = tmp_path / "model.safetensors"
+    assert notes == [f"the run starts from 2 tensors of {file}, and not from 'head.b', 'head.w'"]
     assert np.array_equal(model.state_dict()["2.weight"], drawn["2.weight"])
     assert np.array_equal(model.state_dict()["0.bias"], small()["hidden.b"])
 
@@ -177,9 +188,9 @@ def test_names_of_its_own_need_no_table(tmp_path: Path) -> None:
     state["2.weight"] = state["2.weight"].astype(np.int64)
     state["1.num_batches_tracked"] = np.array(3, np.float32)
     assert misfits(write(tmp_path, state, text)) == [
-        "there is no '1.running_mean' for 1.running_mean",
-        "1.num_batches_tracked is int64, '1.num_batches_tracked' is float32",
-        "2.weight is float32, '2.weight' is int64",
+        "1.running_mean: there is no tensor '1.running_mean'",
+        "1.num_batches_tracked is int64, '1.num_batches_tracked' is F32",
+        "2.weight is float32, '2.weight' is I64; write it as float32 there",
     ]
 
 
@@ -190,10 +201,10 @@ def test_all_misfits_are_reported_at_once(tmp_path: Path) -> None:
     path = write(tmp_path, tensors)
     table = "{0.weight: hidden.w.T, 0.bias: hidden.b, 2.weight: head.w, 2.bias: head.b, 2.wieght: head.w}"
     assert misfits(path, f"init_from.names={table}") == [
-        "names: the model has no parameter '2.wieght'; did you mean '2.weight'?",
-        "there is no 'head.b' for 2.bias; did you mean 'head.v'?",
-        "0.weight has the shape (3, 2), 'hidden.w' has (3, 2), to be transposed",
-        "'hidden.b' for 0.bias has numbers that are not finite",
+        "the model has no parameter '2.wieght'; did you mean '2.weight'?",
+        "2.bias: there is no tensor 'head.b'; did you mean 'head.v'?",
+        "0.weight has the shape (3, 2), 'hidden.w' has (3, 2), transposed (2, 3)",
+        "0.bias: 'hidden.b' has numbers that are not finite as float32",
         "2.weight has the shape (2, 3), 'head.w' has (3, 2); write head.w.T for the transposed one",
     ]
 
@@ -205,7 +216,7 @@ def test_a_dtype_that_numpy_lacks(tmp_path: Path) -> None:
     safetensors.numpy.save_file(small("float16"), file)
     file.write_bytes(file.read_bytes().replace(b'"F16"', b'"BF16"', 1).replace(b"} ", b"}", 1))
     (line,) = misfits(path)
-    assert line.endswith(" is of a dtype that NumPy lacks")
+    assert line.endswith(" is BF16; write it as float32 there")
 
 
 @pytest.mark.parametrize(
@@ -236,7 +247,7 @@ def test_a_file_that_is_none(tmp_path: Path, kind: str, words: str) -> None:
     [
         ("gpt3", "names must be 'torch' or 'gpt2' or keys and values, not the text 'gpt3'"),
         ("[a]", "names must be 'torch' or 'gpt2' or keys and values, not a list"),
-        ("{0.weight: 3}", "names must be text, not 3"),
+        ("{0.weight: 3}", "names.0.weight must be text, not 3"),
     ],
 )
 def test_names_of_another_kind(tmp_path: Path, names: str, words: str) -> None:
@@ -252,7 +263,7 @@ def test_a_run_starts_there_and_goes_on_without_the_file(
     found = safetensors.numpy.load_file(FILES / "model.safetensors")
     path = write(tmp_path, found | {"old.head": np.ones(2)}, GPT2)
     run(load_config(path, ["optimizer.SGD.lr=0"]), tmp_path / "still")
-    assert "and not 'old.head'" in capsys.readouterr().err
+    assert "and not from 'old.head'" in capsys.readouterr().err
     still = read_weights(tmp_path / "still" / "model.safetensors")
     assert np.array_equal(still["0.weight"], found["transformer.wte.weight"])
     run(load_config(path), tmp_path / "whole")
@@ -290,9 +301,108 @@ def test_the_check_and_the_script_start_there(tmp_path: Path) -> None:
 def test_what_the_file_holds_is_said_where_no_name_is_near(tmp_path: Path) -> None:
     found = safetensors.numpy.load_file(FILES / "model.safetensors")
     lines = misfits(write(tmp_path, found), "init_from.names=torch")
+    assert lines == ["it holds a GPT-2: write names: gpt2 behind the file"]
+    del found["transformer.wte.weight"]
     names = ", ".join(f"'transformer.h.0.{name}'" for name in (
         "attn.c_attn.bias", "attn.c_attn.weight", "attn.c_proj.bias", "attn.c_proj.weight", "ln_1.bias"))
-    assert lines == [
-        *(f"there is no '{name}' for {name}" for name in ("0.weight", "0.bias", "2.weight", "2.bias")),
-        f"it holds {names} and 23 others",
+    assert misfits(write(tmp_path, found), "init_from.names=torch") == [
+        *(f"{name}: there is no tensor '{name}'" for name in ("0.weight", "0.bias", "2.weight", "2.bias")),
+        f"nothing takes {names} and 22 others",
+    ]
+    assert misfits(write(tmp_path, {})) == ["it holds no tensors"]
+
+
+def test_of_many_misfits_the_first_are_shown(tmp_path: Path) -> None:
+    found = safetensors.numpy.load_file(FILES / "model.safetensors")
+    lines = misfits(write(tmp_path, {name: each.astype(np.int64) for name, each in found.items()}, GPT2))
+    assert lines[0] == "0.weight is float64, 'transformer.wte.weight' is I64; write it as float64 there"
+    assert (len(lines), lines[-1]) == (21, "and 8 others")
+
+
+def test_what_float32_cannot_hold_is_not_finite(tmp_path: Path) -> None:
+    tensors = small("float64")
+    tensors["head.b"][1] = 1e300
+    path = write(tmp_path, tensors)
+    assert misfits(path) == ["2.bias: 'head.b' has numbers that are not finite as float32"]
+    started(path, "dtype=float64")
+
+
+def test_null_for_one_name_of_a_shared_parameter_is_for_all(tmp_path: Path) -> None:
+    found = safetensors.numpy.load_file(FILES / "model.safetensors")
+    config = load_config(write(tmp_path, found, GPT2))
+    state = {name: each + 1 for name, each in config.new_model().state_dict().items()}
+    path = write(tmp_path, state, GPT2)
+    for name in ("0.weight", "8.weight"):
+        model, notes = start(path, f"init_from.names={{{name}: null}}")
+        assert np.array_equal(model.state_dict()["0.weight"], config.new_model().state_dict()["0.weight"])
+        assert np.array_equal(model.state_dict()["1.weight"], state["1.weight"])
+        assert notes[0].endswith(", and not from '0.weight', '8.weight'")
+
+
+def test_a_tensor_that_is_taken_twice_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, small())
+    table = "{0.weight: hidden.w, 0.bias: hidden.b, 2.weight: hidden.w.T, 2.bias: head.b}"
+    _, notes = start(path, f"init_from.names={table}")
+    file = tmp_path / "model.safetensors"
+    assert notes == [f"the run starts from 3 tensors of {file}, 2 times from 'hidden.w', and not from 'head.w'"]
+
+
+def test_a_vector_has_no_transpose(tmp_path: Path) -> None:
+    names = "init_from.names={0.weight: hidden.w, 0.bias: hidden.b.T, 2.weight: head.w.T, 2.bias: head.b}"
+    lines = misfits(write(tmp_path, small()), names)
+    assert lines == ["0.bias has the shape (3,), 'hidden.b' has (3,), and .T takes matrices"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_head": 3, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}, []),
+        ({"n_head": 4}, [f"layer {n}.1 has num_heads=3, and config.json says n_head 4" for n in (2, 4)]),
+        (
+            {"layer_norm_epsilon": 1e-6},
+            [
+                f"layer {name} has eps=1e-05, and config.json says layer_norm_epsilon 1e-06"
+                for name in ("2.0", "3.0", "4.0", "5.0", "6")
+            ],
+        ),
+        (
+            {"activation_function": "relu"},
+            [
+                f"layer {name} has GELU(approximate='tanh'), and config.json says activation_function relu"
+                for name in ("3.2", "5.2")
+            ],
+        ),
+        (
+            {"scale_attn_by_inverse_layer_idx": True},
+            ["config.json says scale_attn_by_inverse_layer_idx True, and the model has nothing of this kind"],
+        ),
+    ],
+)
+def test_the_settings_of_a_gpt2_are_compared(tmp_path: Path, settings: dict[str, Any], words: list[str]) -> None:
+    path = write(tmp_path, safetensors.numpy.load_file(FILES / "model.safetensors"), GPT2)
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    if words:
+        assert misfits(path) == words
+    else:
+        started(path)
+
+
+def test_settings_that_are_no_json(tmp_path: Path) -> None:
+    path = write(tmp_path, safetensors.numpy.load_file(FILES / "model.safetensors"), GPT2)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(DataError, match=r"config.json: is no JSON: "):
+        start(path)
+
+
+def test_weights_of_a_run_on_other_data_get_a_note(tmp_path: Path) -> None:
+    """An index of one text's characters is another character in another text."""
+    text = GPT2.replace("init_from: {file: model.safetensors, names: gpt2}\n", "")
+    run(load_config(write(tmp_path, {}, text)), tmp_path / "run")
+    again = "init_from={file: run/model.safetensors}"
+    assert len(start(tmp_path / "small.yaml", again)[1]) == 1
+    (tmp_path / "text.txt").write_text("abcdefghijklz" * 30)
+    notes = start(tmp_path / "small.yaml", again)[1]
+    assert notes[1:] == [
+        f"{tmp_path / 'run' / 'data.json'}: that run's data had other names, or was scaled otherwise: "
+        "what the weights meant there, they may not mean here"
     ]
