@@ -75,12 +75,16 @@ ALL_SCORES = "all scores of a row grow by the same amount, and so does the large
 INFINITE = "its numbers are 0 and -infinity, and their multiples are the same numbers"
 SAME_ARRAY = "an operation has written its result into this array: both names are of the same one"
 ROWS_OF_ZERO = "each row of the gradient of the scores adds up to 0: a number that is added to all keys adds nothing"
+OF_DTYPE = "only the dtype of the array is used"
+WRITTEN = "each element of the array is written before it is read"
 LEFT_OVER = "NumPy takes any negative number for the dimension that is left over"
 THREE_SIGNS = (
     "query and key both change their sign, and so their product doesn't; with value the gradient of the scores does, and "
     "so that one's product with key or query doesn't"
 )
 
+SMOOTHED = "q, total = (np.full_like(row_weight, smoothed, shape=(len(starts), classes)), row_weight.sum())"
+VIEWS = "dc_dz, dh_dz_o = (derivatives[:, :, :3], derivatives[:, :, 3])"
 ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
 ZERO_GRADS = "np.zeros_like(saved.output[0])"
 ZERO_CELL = "np.zeros_like(saved.c[:1])"
@@ -889,6 +893,7 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         for method, line in (
             ("_layer", "z = z.reshape(time, batch, 4 * self.hidden_size)"),
             ("_layer_backward", "grad_z = grad_z.reshape(*grad_output.shape[:2], 4 * self.hidden_size)"),
+            ("_layer_backward", "grad_h = grad_z[t].reshape(len(grad_h), 4 * self.hidden_size) @ weight_hh"),
         )
         for mutated in ("4 * -self", "-4 * self")
     },
@@ -989,5 +994,21 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             "total * 2": ZERO,
             "total + 1e-08": ZERO_TOTAL,
         }.items()
+    },
+    ("CrossEntropyLoss.forward", "q *= total != 0", "pass"): ZERO_TOTAL,
+    ("CrossEntropyLoss.forward", "q *= total != 0", "q /= total != 0"): ZERO_TOTAL,
+    **{
+        ("CrossEntropyLoss._q", SMOOTHED, SMOOTHED.replace("row_weight, smoothed", f"{mutated}, smoothed")): OF_DTYPE
+        for mutated in ("-row_weight", "row_weight * 1.001", "row_weight * 2", "row_weight + 1e-08")
+    },
+    **{
+        ("LSTM._derivatives", VIEWS, VIEWS.replace(f"derivatives{part}", mutated)): WRITTEN
+        for part in ("[:, :, :3]", "[:, :, 3]")
+        for mutated in (
+            *(f"-derivatives{part}", f"(-derivatives){part}"),
+            *(f"derivatives{part} {change}" for change in ("* 1.001", "* 2", "+ 1e-08")),
+            *(f"(derivatives {change}){part}" for change in ("* 1.001", "* 2", "+ 1e-08")),
+            *(f"previous(self, derivatives{part})", f"previous(self, derivatives){part}"),
+        )
     },
 }
