@@ -16,9 +16,10 @@ train: $(READY)
 test: lint
 	$(PYTEST) -m "not slow"
 
-# One run of all tests: they are collected once. `make -j2 test-all` does side by side what stands before them.
+# `make -j2 test-all` does side by side what stands before the tests: each of it works on one core.
 test-all: lint lint-windows $(VENV)/extras
-	$(PYTEST)
+	$(PYTEST) -m "not slow"
+	$(PYTEST) -m slow
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .
