@@ -60,11 +60,11 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
     except ValidationError as error:
         # Each member of a union has errors of its own. Those deepest in a list or a mapping belong to the member that
         # was meant. Several errors at one place become one, with several expectations.
-        depth = max(len(_steps(fault, node)) for fault in error.errors())
+        found_at = [(_steps(fault, node), fault) for fault in error.errors()]
+        depth = max(len(steps) for steps, _ in found_at)
         faults: dict[Place, tuple[str, Any, list[str]]] = {}
-        for fault in error.errors():
-            if len(_steps(fault, node)) == depth:
-                steps = _steps(fault, node)
+        for steps, fault in found_at:
+            if len(steps) == depth:
                 faulty = reduce(lambda parent, step: parent.value[step], steps, node)
                 label = ".".join([name, *(step for step in steps if isinstance(step, str))])
                 expectations = faults.setdefault(faulty.name_place, (label, faulty.value, []))[2]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from nn_manual.errors import DataError
 from nn_manual.layers import (
     GELU,
     CausalSelfAttention,
@@ -22,7 +20,7 @@ from nn_manual.layers import (
 from nn_manual.layers.base import num_parameters
 from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
-from nn_manual.run_directory.files import read_file
+from nn_manual.run_directory.records import read_object
 
 #: The tensors of a block, in the order of the model's parameters. GPT-2 multiplies by weights (in, out).
 BLOCK = (
@@ -81,12 +79,7 @@ def gpt2_settings(model: Sequential, file: Path) -> Iterator[str]:
     path = file.with_name("config.json")
     if not path.is_file():
         return
-    try:
-        settings = json.loads(read_file(path))
-    except ValueError as error:
-        raise DataError(f"{path}: is no JSON: {error}") from error
-    if not isinstance(settings, dict):
-        return
+    settings = read_object(path)
     for name, layer in model.named_layers():
         for key, here, value in _settings_of(layer):
             there = settings.get(key, value)

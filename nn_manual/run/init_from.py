@@ -13,12 +13,12 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
 from nn_manual.data import Split
-from nn_manual.errors import ConfigError
+from nn_manual.errors import ConfigError, DataError
 from nn_manual.messages.text import advice, counted, nearest, quoted
 from nn_manual.model import Sequential
 from nn_manual.run.gpt2 import MASK, gpt2_names, gpt2_settings, is_gpt2
-from nn_manual.run_directory.files import read_file
 from nn_manual.run_directory.metrics import DATA_FILE
+from nn_manual.run_directory.records import read_object
 from nn_manual.run_directory.weights import DTYPES, WeightsFile, opened_weights
 
 #: What behind a name of the file asks for the transposed tensor.
@@ -81,8 +81,8 @@ def _other_data(config: RunConfig, split: Split) -> Iterator[str]:
     """A note where the weights of a run start one whose columns, classes or characters have other numbers."""
     assert config.init_from is not None
     path = config.init_from.file.with_name(DATA_FILE)
-    with suppress(ValueError):  # a file of the same name, of another program
-        if path.is_file() and json.loads(read_file(path)) != json.loads(json.dumps(split.transform.as_json())):
+    with suppress(DataError):  # a file of the same name, of another program
+        if path.is_file() and read_object(path) != json.loads(json.dumps(split.transform.as_json())):
             words = "that run's data had other names, or was scaled otherwise: what the weights meant there, "
             yield f"{_place(config)}: note: {path}: {words}they may not mean here"
 

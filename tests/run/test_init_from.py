@@ -387,10 +387,11 @@ def test_the_settings_of_a_gpt2_are_compared(tmp_path: Path, settings: dict[str,
         started(path)
 
 
-def test_settings_that_are_no_json(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000, '{"n_head": NaN}'])
+def test_settings_that_are_no_json_object(tmp_path: Path, text: str) -> None:
     path = write(tmp_path, safetensors.numpy.load_file(FILES / "model.safetensors"), GPT2)
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(DataError, match=r"config.json: is no JSON: "):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(DataError, match=r"config\.json: (is not JSON: |expected a JSON object, not \[\])"):
         start(path)
 
 

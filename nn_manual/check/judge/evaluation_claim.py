@@ -24,9 +24,9 @@ class EvaluationClaim(Claim):
     """
 
     def __init__(self, step: Proof, make_again: Callable[[], Proof]) -> None:
-        self._evaluated, self._make_again = list(evaluations(step.recorded, step.plan)), make_again
+        self.evaluated, self._make_again = list(evaluations(step.recorded, step.plan)), make_again
         self._model = step.recorded.model
-        self.pairs, self.dtype = [each.pair for each in self._evaluated], self._model.dtype
+        self.pairs, self.dtype = [each.pair for each in self.evaluated], self._model.dtype
 
     @cached_property
     def _in_double(self) -> EvaluationClaim:
@@ -50,9 +50,9 @@ class EvaluationClaim(Claim):
 
     @torch.no_grad()
     def _values(self, dtype: np.dtype[Any], move: Move | None = None) -> Values:
-        functions = self._in_double._evaluated if dtype == DOUBLE else self._evaluated
+        functions = self._in_double.evaluated if dtype == DOUBLE else self.evaluated
         values = {}
-        for given, each in zip(self._evaluated, functions, strict=True):
+        for given, each in zip(self.evaluated, functions, strict=True):
             input = given.input.to(each.input.dtype)
             values[each.pair.quantity.name] = each.function(move(input) if move else input).numpy()
         return values
