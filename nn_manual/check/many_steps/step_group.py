@@ -16,7 +16,7 @@ from nn_manual.check.step.fast_structure import Glance
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.twin.model import threads_for
 from nn_manual.check.twin.optimizers import OptimizerTwin, State, UpdateInputs
-from nn_manual.check.whole_step.update import clipped_by_torch
+from nn_manual.check.whole_step.clipping import clipped_by_torch
 from nn_manual.messages.text import counted
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.model import threads_for
 from nn_manual.check.whole_step.checker import GradientChecker
-from nn_manual.check.whole_step.update import compare_clipping
+from nn_manual.check.whole_step.clipping import compare_clipping
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential

@@ -31,6 +31,11 @@ def places(optimizer: Optimizer) -> Iterator[Place]:
         yield Place(slice(0, ends[-1]), 0, (ends[-1],))
         return
     for (name, shape), start, stop in zip(shapes.items(), ends, ends[1:], strict=False):
-        matching = [i for i, group in enumerate(optimizer.groups, 1) if fnmatchcase(name, group["parameters"])]
         own_shape = (stop - start,) if is_one else shape
-        yield Place(slice(start, stop), min(matching, default=0), own_shape)
+        yield Place(slice(start, stop), group_of(optimizer, name), own_shape)
+
+
+def group_of(optimizer: Optimizer, name: str) -> int:
+    """The number of the group that a parameter is in, from 1; 0 where it is in none."""
+    matching = [i for i, group in enumerate(optimizer.groups, 1) if fnmatchcase(name, group["parameters"])]
+    return min(matching, default=0)

@@ -38,10 +38,11 @@ from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.step.reference import run_loss
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.model import Twin, as_tensor, threads_for
+from nn_manual.check.whole_step.clipping import compare_clipping
 from nn_manual.check.whole_step.denominator import wrong_denominator
 from nn_manual.check.whole_step.evidence import Evidence
 from nn_manual.check.whole_step.settings import changes_since, settings_as_text
-from nn_manual.check.whole_step.update import UpdateChecker, compare_clipping
+from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential

@@ -1,13 +1,13 @@
-"""The check of clipping and of the optimizer: torch clips our gradients, schedules and steps, and ends where we do.
+"""The check of the optimizer: torch schedules and steps on our gradients, and ends where we do.
 
-The gradients themselves have been compared by then. torch takes ours, so only the formula of the clipping or of the
-step can still differ.
+The gradients themselves have been compared by then. torch takes ours, so only the formula of the step can still differ.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,50 +25,15 @@ from nn_manual.check.compare.worst import (
     worst_differences,
 )
 from nn_manual.check.judge.claim import without
-from nn_manual.check.judge.not_finite import not_finite_words
+from nn_manual.check.judge.not_finite import check_finite
 from nn_manual.check.judge.report import GradientReport, mismatch_for, mismatch_of
 from nn_manual.check.judge.verdict import explained, judged
-from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.check.twin.optimizers import OptimizerTwin, State, UpdateInputs, state_of, stepped, tensors_of
 from nn_manual.check.twin.schedules import schedule_twin
 from nn_manual.check.whole_step.update_claim import UpdateClaim
-from nn_manual.errors import NotFiniteError
+from nn_manual.check.whole_step.update_pieces import Piece, of_piece, pieces
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.optim.scheduling import settings_that_stay
-
-
-def compare_clipping(
-    quantities: list[Quantity], clipped: Array, gradients: list[Array], max_norm: float
-) -> Differences:
-    """Have torch clip our `gradients` as they were, and compare with the flat vector `clipped` that ours became.
-    Raises GradientMismatch, or NotFiniteError where the norm overflows.
-    """
-    theirs = torch.from_numpy(clipped_by_torch(np.concatenate(gradients, axis=None), max_norm))
-    both = [Pair(quantities[0], clipped, theirs)]
-    absolute, scale = differences_of(both)
-    if not within(absolute, scale, tolerances_of(quantities)).all():
-        _check_finite(both)
-        _check_norm(gradients, quantities[0].tolerance)
-        raise mismatch_of(GradientReport(tuple(compare(*pair) for pair in both)))
-    return Differences(absolute, scale)
-
-
-def _check_norm(gradients: list[Array], tolerance: float) -> None:
-    """Raise NotFiniteError where the squares overflow, or nearly so: then the norm is infinite or not as they are added
-    up, and ours, in blocks, are added up in another way than torch's.
-    """
-    squares, dtype = sum(float(np.sum(np.square(each, dtype=np.float64))) for each in gradients), gradients[0].dtype
-    if squares > float(np.finfo(dtype).max) * (1 - tolerance):
-        end = f"{dtype} ends at {np.finfo(dtype).max:.3g}"
-        raise NotFiniteError(f"the norm of the gradient overflows: its squares add up to {squares:.3g}, and {end}")
-
-
-def clipped_by_torch(gradient: Array, max_norm: float) -> Array:
-    """A flat gradient, clipped where it lies."""
-    parameter = torch.zeros(gradient.size, dtype=TORCH_DTYPES[gradient.dtype.name])
-    parameter.grad = torch.from_numpy(gradient)
-    torch.nn.utils.clip_grad_norm_(parameter, max_norm)
-    return gradient
 
 
 class UpdateChecker:
@@ -160,14 +125,15 @@ class UpdateChecker:
         torchs = stepped(self._twin, self._inputs())
         both = state_of(self.optimizer).all, torchs.all
         (absolute,), (scale,) = worst_differences(*both, self._sizes, num_steps=1)
-        passed = within(absolute, scale, tolerances_of(quantities))
+        tolerances = tolerances_of(quantities)
+        passed = within(absolute, scale, tolerances)
         if passed.all():
             return Differences(absolute, scale)
         # What lands near zero carries the rounding errors of where it came from.
         before = [np.abs(tensor).max() for tensor in tensors_of(self.start, self.optimizer)]
         scale = np.where(passed, scale, np.maximum(scale, before))
-        passed = within(absolute, scale, tolerances_of(quantities))
-        return Differences(absolute, scale, frozenset() if passed.all() else self._rounding(quantities))
+        failed = itertools.compress(quantities, ~within(absolute, scale, tolerances))
+        return Differences(absolute, scale, self._rounding(quantities, {quantity.name for quantity in failed}))
 
     @property
     def is_due(self) -> bool:
@@ -186,15 +152,28 @@ class UpdateChecker:
         """
         if self.start.param.dtype == np.float64:
             return
-        try:
-            claim = UpdateClaim.made_in_float64(self.optimizer, inputs, quantities)
-        except CannotCompare as problem:
-            self._raised_in_float64 = str(problem)
-            return
+        for piece in pieces(self.optimizer):
+            own = piece.quantities(quantities, self.optimizer)
+            try:
+                if self._agrees_in_float64(piece, own, inputs):
+                    continue
+                claim = UpdateClaim.made_in_float64(*of_piece(piece, self.optimizer, inputs), own)
+            except CannotCompare as problem:
+                self._raised_in_float64 = str(problem)
+                return
+            doubtful = beyond_tolerance(claim.pairs)
+            if len(explained(claim, doubtful)) < len(doubtful):
+                raise mismatch_of(GradientReport(tuple(compare(*pair) for pair in claim.pairs)))
         self._compared_in_float64 = True
-        doubtful = beyond_tolerance(claim.pairs)
-        if len(explained(claim, doubtful)) < len(doubtful):
-            raise mismatch_of(GradientReport(tuple(compare(*pair) for pair in claim.pairs)))
+
+    def _agrees_in_float64(self, piece: Piece, quantities: list[Quantity], inputs: UpdateInputs) -> bool:
+        """Whether the formulas agree, each part of the piece after the other. Raises CannotCompare."""
+        found = []
+        for part in piece.parts(self.optimizer):
+            claim = UpdateClaim.made_in_float64(*of_piece(part, self.optimizer, inputs), quantities)
+            found.append(differences_of(claim.pairs))
+        absolute, scale = np.max(found, axis=0)
+        return bool(within(absolute, scale, tolerances_of(pair.quantity for pair in claim.pairs)).all())
 
     def unproven(self) -> tuple[str, ...]:
         """A sentence where the optimizer's formulas were never compared in float64, since it raised something there."""
@@ -215,12 +194,23 @@ class UpdateChecker:
         scheduled = [member.scheduled for member in self.optimizer.members]
         return UpdateInputs(self.start, self.optimizer.model.grad_arena, scheduled, self.num_steps)
 
-    def _rounding(self, quantities: list[Quantity]) -> frozenset[str]:
-        """The names of the tensors that are beyond the tolerance by rounding. Raises where a formula is wrong."""
-        inputs, ours = self._inputs(), tensors_of(state_of(self.optimizer), self.optimizer)
-        claim = UpdateClaim(self.optimizer, inputs, quantities, ours)
+    def _rounding(self, quantities: list[Quantity], failed: Collection[str]) -> frozenset[str]:
+        """Those of the names in `failed` that are beyond the tolerance by rounding: all of them. Raises where a formula
+        is wrong.
+        """
+        inputs, ours, found = self._inputs(), state_of(self.optimizer), frozenset[str]()
+        for piece in pieces(self.optimizer):
+            own = piece.quantities(quantities, self.optimizer)
+            if any(quantity.name in failed for quantity in own):
+                optimizer, its_inputs = of_piece(piece, self.optimizer, inputs)
+                tensors = tensors_of(ours.map(lambda vector: vector[piece.where]), optimizer)  # noqa: B023 - used at once
+                found |= self._rounding_in(UpdateClaim(optimizer, its_inputs, own, tensors))
+        return found
+
+    def _rounding_in(self, claim: UpdateClaim) -> frozenset[str]:
+        """The names of the claim's tensors that are beyond the tolerance by rounding."""
         failed = [pair for pair in claim.pairs if not compare(*pair).passed]
-        _check_finite(failed)
+        check_finite(failed)
         diagnosis = ""
         wrong: Sequence[Pair] = failed
         try:
@@ -231,10 +221,3 @@ class UpdateChecker:
         if wrong:
             raise mismatch_of(GradientReport(tuple(compare(*pair) for pair in claim.pairs), diagnosis=diagnosis))
         return found.rounding
-
-
-def _check_finite(failed: list[Pair]) -> None:
-    """Raise NotFiniteError where torch's value isn't finite either: then no formula is wrong, the step is too large."""
-    for pair in failed:
-        if not pair.reference.isfinite().all():
-            raise NotFiniteError(f"{pair.quantity.name} {not_finite_words(pair)} after {pair.quantity.layer}")

@@ -13,13 +13,12 @@ from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
 from nn_manual.check.compare.tolerances import UPDATE
 from nn_manual.check.judge.claim import DOUBLE, Claim, Values
-from nn_manual.check.judge.in_float64 import in_float64
 from nn_manual.check.judge.rounding import Rounding
 from nn_manual.check.step.reference import Move
 from nn_manual.check.twin.optimizers import OptimizerTwin, UpdateInputs, state_of, stepped, tensors_of
+from nn_manual.check.whole_step.update_pieces import on
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.optim import Optimizer
-from nn_manual.optim.scheduling import settings_of
 
 
 class UpdateClaim(Claim):
@@ -82,14 +81,13 @@ class UpdateClaim(Claim):
 
 def _made_in_float64(optimizer: Optimizer, inputs: UpdateInputs) -> list[Array]:
     """Each tensor after our step."""
-    model = in_float64(optimizer.model, inputs.start.param, vars(optimizer.model.buffer))
-    model.grad_arena[...] = inputs.grad
-    double = replace(optimizer, model=model)
-    for member, own, values in zip(double.members, optimizer.members, inputs.scheduled, strict=True):
-        vars(member).update(settings_of(own))
+    double = on(optimizer, optimizer.model.parameter_shapes(), DOUBLE, range(1, len(optimizer.groups) + 1))
+    double.model.param_arena[...], double.model.grad_arena[...] = inputs.start.param, inputs.grad
+    for member, values in zip(double.members, inputs.scheduled, strict=True):
         member.scheduled = values
     double.num_steps = inputs.num_steps
     for name, vector in inputs.start.vectors.items():
         double.vectors[name][...] = vector
     double.step()
+    double.parts.clear()  # they have the optimizer itself: its vectors would stay until the next garbage collection
     return tensors_of(state_of(double), double)

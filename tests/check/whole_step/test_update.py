@@ -27,8 +27,16 @@ from nn_manual.arrays import BLOCK_SIZE, DTYPES
 from nn_manual.check.compare.comparison import Quantity
 from nn_manual.check.compare.tolerances import sum_of_products
 from nn_manual.check.judge.step_check import StepCheck
-from nn_manual.check.whole_step.update import compare_clipping
+from nn_manual.check.whole_step import update_pieces
+from nn_manual.check.whole_step.clipping import compare_clipping
 from nn_manual.optim.parts import Run as PartRun
+
+
+@pytest.fixture(autouse=True, params=[update_pieces.PIECE, 5], ids=["at once", "in pieces"])
+def _piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pieces of 5 elements, matrices are cut, and biases with 4 are whole."""
+    monkeypatch.setattr(update_pieces, "PIECE", request.param)
+
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
