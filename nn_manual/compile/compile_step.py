@@ -16,8 +16,9 @@ from nn_manual.losses import Loss
 from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.trace.step import Observe, trace_slice, trace_step, trace_update
+from nn_manual.trace.step import trace_slice, trace_step, trace_update
 from nn_manual.trace.trace import Trace
+from nn_manual.trace.traced_step import Observe
 
 #: Takes a line for the user.
 Report: TypeAlias = Callable[[str], object]

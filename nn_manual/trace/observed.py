@@ -20,10 +20,10 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.operation_log import NOT_FORMULAS
-from nn_manual.trace.step import TracedStep
 from nn_manual.trace.step_arrays import given
 from nn_manual.trace.trace import Trace, TracedOperation, View
 from nn_manual.trace.traced import Traced
+from nn_manual.trace.traced_step import TracedStep
 from nn_manual.trace.tracer import Tracer
 
 

@@ -18,12 +18,13 @@ def given(
     model: Sequential, optimizer: Optimizer, input: Array, target: Array, *, with_update: bool = True
 ) -> dict[str, Array]:
     """The arrays that the optimizer's next step is given, by name. They are the model's and the optimizer's own arrays,
-    except for flat buffers and coefficients, which are copies. Without an update the optimizer's arrays are left out.
+    except for input, target, flat buffers and coefficients, which are copies. Without an update the optimizer's arrays
+    are left out.
     Raises CannotTrace for a model that heeds lengths.
     """
     if model.lengths_heeded_by:
         raise CannotTrace(f"{model.lengths_heeded_by} heeds lengths, which a trace doesn't take")
-    input = unpadded(input)
+    input, target = unpadded(input).copy(), target.copy()
     model.bind_noise(input.shape)
     buffer, counters = flat_buffers(model)
     arrays = {"param": model.param_arena, "grad": model.grad_arena, "input": input, "target": target}

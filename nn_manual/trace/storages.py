@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import bisect
+import functools
+import weakref
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +23,12 @@ class Memory:
 
     def __init__(self) -> None:
         self.storages: list[Storage] = []
-        #: The array that owns each storage. It is kept alive so that no other array gets its address.
-        self._roots: list[Array] = []
-        #: The address where each storage begins.
+        #: Each storage in the form of the array that owns it.
+        self._forms: list[View] = []
+        #: The address where each storage begins, and the array that owns it. Where that is gone, another array may get
+        #: the address.
         self._addresses: list[int] = []
+        self._owners: list[weakref.ref[Array]] = []
         #: The storages by the identity of the array that owns them.
         self._storage_of: dict[int, int] = {}
         #: (address, storage), sorted.
@@ -35,14 +39,22 @@ class Memory:
 
     def add(self, root: Array, name: str = "") -> int:
         """Add a storage for an array that owns its memory; returns its number."""
-        storage = len(self.storages)
-        self._roots.append(root)
+        storage, address = len(self.storages), _address(root)
+        self._forms.append(View(storage, 0, root.shape, root.strides, root.dtype))
         self._storage_of[id(root)] = storage
-        self._addresses.append(_address(root))
+        self._addresses.append(address)
         if root.nbytes:
-            bisect.insort(self._starts, (self._addresses[storage], storage))
+            bisect.insort(self._starts, (address, storage))
         self.storages.append(Storage(name, root.nbytes))
+        self._owners.append(weakref.ref(root, functools.partial(self._forget, id(root), (address, storage))))
         return storage
+
+    def _forget(self, identity: int, start: tuple[int, int], _: object) -> None:
+        """The array that owned this storage is gone."""
+        del self._storage_of[identity]
+        place = bisect.bisect_left(self._starts, start)
+        if self._starts[place : place + 1] == [start]:  # an empty array has no address of its own
+            del self._starts[place]
 
     def find(self, array: Array) -> int | None:
         """The storage that an array lies in, None if it isn't known."""
@@ -66,7 +78,7 @@ class Memory:
 
     def forms(self) -> list[View]:
         """A view for each storage, in the form of the array that owns it."""
-        return [View(storage, 0, root.shape, root.strides, root.dtype) for storage, root in enumerate(self._roots)]
+        return self._forms
 
     def meet(self, array: Array) -> None:
         """Prepare for an operation that will write to this array, which may be unknown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,8 +109,8 @@ def views(argument: Any) -> Iterator[View]:
     return (leaf for leaf in leaves(argument) if isinstance(leaf, View))
 
 
-def array_of(view: View, memory: list[Array]) -> Array:
-    """The array at a view. `memory` has the storages as bytes."""
+def array_of(view: View, memory: Sequence[Array] | Mapping[int, Array]) -> Array:
+    """The array at a view. `memory` has the storages as bytes, each under its number."""
     if 0 in view.shape:  # NumPy refuses strides for an empty array
         return np.ndarray(view.shape, view.dtype, memory[view.storage].data)
     return np.ndarray(view.shape, view.dtype, memory[view.storage].data, view.offset, view.strides)

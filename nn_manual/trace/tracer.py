@@ -38,8 +38,11 @@ class Tracer(OperationLog):
         arrays.recorder = None
 
     def give(self, name: str, array: Array) -> Array:
-        """A copy of an array that the step gets under this name."""
-        own = array.copy()
+        """An array that the step gets under this name, and may write to: this one where it owns its memory, or else a
+        copy.
+        """
+        is_own = array.base is None and array.flags.c_contiguous and array.flags.writeable
+        own = array if is_own else array.copy()
         self.memory.add(own, name)
         return own.view(Traced)
 

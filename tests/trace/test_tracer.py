@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -93,3 +95,41 @@ def test_an_array_has_no_trace_after_its_end() -> None:
     assert arrays.recorder is None
     with pytest.raises(CannotTrace, match=r"^an array of a trace is used after its end$"):
         x + 1
+
+
+def test_memory_that_is_free_may_become_another_array() -> None:
+    """Nothing keeps the arrays of a formula alive: NumPy gives the same memory again, to a storage of its own."""
+    with Tracer({}) as tracer:
+        x = tracer.give("x", np.arange(1000.0))
+        y = x
+        addresses = set()
+        for i in range(50):
+            y = (y * 1.5 - i) + x
+            addresses.add(y.__array_interface__["data"][0])
+        trace = tracer.trace({"y": y})
+    assert len(addresses) < 50, "no memory was given again: this test shows nothing"
+    assert len(trace.storages) == 1 + 3 * 50
+    expected = values = np.linspace(-3, 4, 1000)
+    for i in range(50):
+        expected = (expected * 1.5 - i) + values
+    assert np.array_equal(replay(trace, {"x": values})["y"], expected)
+
+
+def test_a_replay_takes_little_memory_and_may_work_in_place() -> None:
+    with Tracer({}) as tracer:
+        x = y = tracer.give("x", np.zeros(1 << 17))
+        for _ in range(50):
+            y = y + 1
+        x += y
+        trace = tracer.trace({"y": y})
+    values = np.zeros(1 << 17)
+    tracemalloc.start()
+    found = replay(trace, {"x": values})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.all(found["y"] == 50)
+    assert np.all(found["x"] == 50)
+    assert np.all(values == 0)
+    assert peak < 5 * values.nbytes, "51 arrays were made, but at most three are used at a time"
+    assert replay(trace, {"x": values}, in_place=True)["x"] is values
+    assert np.all(values == 50)

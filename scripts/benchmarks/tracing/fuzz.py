@@ -59,7 +59,7 @@ def differs(program: Program) -> str:
 def traced(program: Program, inputs: dict[str, Array]) -> Trace:
     """The trace of a program."""
     with Tracer({}) as tracer:
-        arrays = program.run({name: tracer.give(name, array) for name, array in inputs.items()})
+        arrays = program.run({name: tracer.give(name, array.copy()) for name, array in inputs.items()})
         tracer.check()
         return tracer.trace(arrays)
 
