@@ -1,4 +1,7 @@
-"""torch's versions of optimizers, and what a step of theirs starts from and ends at."""
+"""torch's versions of optimizers, and what a step of theirs starts from and ends at.
+
+The file is long because torch's class and a class's own reference are two ways to move the same parameters.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,10 @@ class State(NamedTuple):
         """Every vector changed."""
         return State(change(self.param), {name: change(vector) for name, vector in self.vectors.items()})
 
+    def part(self, where: slice) -> State:
+        """A part of every vector: views."""
+        return self.map(lambda vector: vector[where])
+
     @property
     def all(self) -> list[Array]:
         """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it."""
@@ -48,6 +55,11 @@ class UpdateInputs(NamedTuple):
     grad: Array
     scheduled: Sequence[Scheduled]
     num_steps: int
+
+    def part(self, where: slice, members: Sequence[int]) -> UpdateInputs:
+        """Those of the step of a part of the parameters, which these members of the optimizer move."""
+        scheduled = [self.scheduled[i] for i in members]
+        return UpdateInputs(self.start.part(where), self.grad[where], scheduled, self.num_steps)
 
 
 def state_of(optimizer: Optimizer) -> State:

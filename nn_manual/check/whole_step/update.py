@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, size_of
+from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity, compare
 from nn_manual.check.compare.tolerances import learning_rate
 from nn_manual.check.compare.worst import (
@@ -31,7 +31,7 @@ from nn_manual.check.judge.verdict import explained, judged
 from nn_manual.check.twin.optimizers import OptimizerTwin, State, UpdateInputs, state_of, stepped, tensors_of
 from nn_manual.check.twin.schedules import schedule_twin
 from nn_manual.check.whole_step.update_claim import UpdateClaim
-from nn_manual.check.whole_step.update_pieces import Piece, of_piece, pieces
+from nn_manual.check.whole_step.update_pieces import Piece, PieceOfUpdate, pieces
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.optim.scheduling import settings_that_stay
 
@@ -56,8 +56,7 @@ class UpdateChecker:
         #: Whether the formulas were compared in float64, and what the optimizer has raised there instead.
         self._compared_in_float64, self._raised_in_float64 = False, ""
         self._settings_at_first = self._settings()
-        self._twin = OptimizerTwin(optimizer, start.dtype)
-        self._sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
+        self._parts = _parts_with_twins(optimizer)
 
     def observe(self, validation_loss: float) -> None:
         """Let torch's schedule see the validation loss of an epoch, before ours does."""
@@ -122,9 +121,13 @@ class UpdateChecker:
         return found
 
     def _compared(self, quantities: list[Quantity]) -> Differences:
-        torchs = stepped(self._twin, self._inputs())
-        both = state_of(self.optimizer).all, torchs.all
-        (absolute,), (scale,) = worst_differences(*both, self._sizes, num_steps=1)
+        inputs, ours = self._inputs(), state_of(self.optimizer)
+        absolute, scale = np.zeros((2, len(quantities)), self.start.param.dtype)
+        for own, twin in self._parts:
+            both = ours.part(own.where).all, stepped(twin, inputs.part(own.where, own.members)).all
+            found = worst_differences(*both, own.sizes, num_steps=1)
+            for largest, (of_part,) in zip((absolute, scale), found, strict=True):
+                largest[own.tensors] = np.maximum(largest[own.tensors], of_part)
         tolerances = tolerances_of(quantities)
         passed = within(absolute, scale, tolerances)
         if passed.all():
@@ -153,11 +156,10 @@ class UpdateChecker:
         if self.start.param.dtype == np.float64:
             return
         for piece in pieces(self.optimizer):
-            own = piece.quantities(quantities, self.optimizer)
             try:
-                if self._agrees_in_float64(piece, own, inputs):
+                if self._agrees_in_float64(piece, quantities, inputs):
                     continue
-                claim = UpdateClaim.made_in_float64(*of_piece(piece, self.optimizer, inputs), own)
+                claim = self._claim_in_float64(piece, quantities, inputs)
             except CannotCompare as problem:
                 self._raised_in_float64 = str(problem)
                 return
@@ -170,10 +172,15 @@ class UpdateChecker:
         """Whether the formulas agree, each part of the piece after the other. Raises CannotCompare."""
         found = []
         for part in piece.parts(self.optimizer):
-            claim = UpdateClaim.made_in_float64(*of_piece(part, self.optimizer, inputs), quantities)
+            claim = self._claim_in_float64(part, quantities, inputs)
             found.append(differences_of(claim.pairs))
         absolute, scale = np.max(found, axis=0)
         return bool(within(absolute, scale, tolerances_of(pair.quantity for pair in claim.pairs)).all())
+
+    def _claim_in_float64(self, piece: Piece, quantities: list[Quantity], inputs: UpdateInputs) -> UpdateClaim:
+        own = PieceOfUpdate(piece, self.optimizer)
+        its_inputs, its = inputs.part(own.where, own.members), [quantities[i] for i in own.tensors]
+        return UpdateClaim.made_in_float64(own.optimizer, its_inputs, its)
 
     def unproven(self) -> tuple[str, ...]:
         """A sentence where the optimizer's formulas were never compared in float64, since it raised something there."""
@@ -200,11 +207,12 @@ class UpdateChecker:
         """
         inputs, ours, found = self._inputs(), state_of(self.optimizer), frozenset[str]()
         for piece in pieces(self.optimizer):
-            own = piece.quantities(quantities, self.optimizer)
-            if any(quantity.name in failed for quantity in own):
-                optimizer, its_inputs = of_piece(piece, self.optimizer, inputs)
-                tensors = tensors_of(ours.map(lambda vector: vector[piece.where]), optimizer)  # noqa: B023 - used at once
-                found |= self._rounding_in(UpdateClaim(optimizer, its_inputs, own, tensors))
+            own = PieceOfUpdate(piece, self.optimizer)
+            its = [quantities[i] for i in own.tensors]
+            if any(quantity.name in failed for quantity in its):
+                tensors = tensors_of(ours.part(own.where), own.optimizer)
+                claim = UpdateClaim(own.optimizer, inputs.part(own.where, own.members), its, tensors)
+                found |= self._rounding_in(claim)
         return found
 
     def _rounding_in(self, claim: UpdateClaim) -> frozenset[str]:
@@ -221,3 +229,15 @@ class UpdateChecker:
         if wrong:
             raise mismatch_of(GradientReport(tuple(compare(*pair) for pair in claim.pairs), diagnosis=diagnosis))
         return found.rounding
+
+
+def _parts_with_twins(optimizer: Optimizer) -> list[tuple[PieceOfUpdate, OptimizerTwin]]:
+    """The parts of the update, each with its reference. Those of equal parts are one: it has memory of its own."""
+    twins: dict[object, OptimizerTwin] = {}
+    found = []
+    for part in (part for piece in pieces(optimizer) for part in piece.parts(optimizer)):
+        own = PieceOfUpdate(part, optimizer)
+        if own.form not in twins:
+            twins[own.form] = OptimizerTwin(own.optimizer, optimizer.model.dtype)
+        found.append((own, twins[own.form]))
+    return found

@@ -13,9 +13,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from nn_manual.arrays import Shape, size_of
-from nn_manual.check.compare.comparison import Quantity
 from nn_manual.check.twin.optimizer_places import group_of
-from nn_manual.check.twin.optimizers import UpdateInputs
 from nn_manual.defaults import defines
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -50,14 +48,6 @@ class Piece(NamedTuple):
         sizes = [min(PIECE, size - start) for start in range(0, size, PIECE)]
         return [Piece(self.start + i * PIECE, {name: (part,)}) for i, part in enumerate(sizes)]
 
-    def quantities(self, all_of_them: Sequence[Quantity], optimizer: Optimizer) -> list[Quantity]:
-        """Those of its parameters: of each vector, then of the parameters themselves."""
-        names = list(optimizer.model.parameter_shapes())
-        first = names.index(next(iter(self.shapes)))
-        count = len(names)
-        starts = range(first, len(all_of_them), count)
-        return [each for start in starts for each in all_of_them[start : start + len(self.shapes)]]
-
 
 def pieces(optimizer: Optimizer) -> Iterator[Piece]:
     """All parameters, in pieces of whole ones. Where a class has a `step` of its own, it may need all at once."""
@@ -75,15 +65,23 @@ def pieces(optimizer: Optimizer) -> Iterator[Piece]:
     yield Piece(start, own)
 
 
-def of_piece(piece: Piece, optimizer: Optimizer, inputs: UpdateInputs) -> tuple[Optimizer, UpdateInputs]:
-    """An optimizer of these parameters alone, with the same settings and the groups that have some of them; and the
-    inputs of its step.
+class PieceOfUpdate:
+    """The step of these parameters alone: an optimizer with the same settings, and with the groups that have some of
+    them. `members` are the numbers of its members in the whole optimizer, `sizes` are the parameters' sizes, and
+    `tensors` says where their tensors stand among those of an update.
     """
-    groups = sorted({group_of(optimizer, name) for name in piece.shapes} - {0})
-    own = on(optimizer, piece.shapes, inputs.grad.dtype, groups)
-    start = inputs.start.map(lambda vector: vector[piece.where])
-    scheduled = [inputs.scheduled[i] for i in (0, *groups)]
-    return own, UpdateInputs(start, inputs.grad[piece.where], scheduled, inputs.num_steps)
+
+    def __init__(self, piece: Piece, optimizer: Optimizer) -> None:
+        self.where, self.sizes = piece.where, [*map(size_of, piece.shapes.values())]
+        # Those of each vector come first, then the parameters.
+        names = list(optimizer.model.parameter_shapes())
+        first, stop = names.index(next(iter(piece.shapes))), len(names) * (len(optimizer.vectors) + 1)
+        self.tensors = [j for i in range(first, stop, len(names)) for j in range(i, i + len(piece.shapes))]
+        groups = {name: group_of(optimizer, name) for name in piece.shapes}
+        self.members = [0, *sorted({*groups.values()} - {0})]
+        self.optimizer = on(optimizer, piece.shapes, optimizer.model.dtype, self.members[1:])
+        #: What its reference depends on.
+        self.form = tuple((shape, groups[name]) for name, shape in piece.shapes.items())
 
 
 def on(optimizer: Optimizer, shapes: Mapping[str, Shape], dtype: np.dtype[Any], groups: Sequence[int]) -> Optimizer:

@@ -14,7 +14,7 @@ from nn_manual import SGD, Adam, GradientChecker, GradientMismatch, Linear, MSEL
 from nn_manual.arrays import Array
 from nn_manual.check.twin.optimizers import UpdateInputs, state_of
 from nn_manual.check.whole_step import update_pieces
-from nn_manual.check.whole_step.update_pieces import Piece, of_piece, pieces
+from nn_manual.check.whole_step.update_pieces import Piece, PieceOfUpdate, pieces
 
 NAMES = [f"{i}.{name}" for i in (0, 2, 4) for name in ("weight", "bias")]  # of 12, 4, 16, 4, 16, 4 elements
 
@@ -64,7 +64,7 @@ def test_a_large_parameter_is_cut_where_each_element_moves_by_itself(monkeypatch
         assert second.parts(whole) == [second]
 
 
-def test_quantities_are_those_of_each_vector_and_of_the_parameters() -> None:
+def test_its_tensors_are_those_of_each_vector_and_of_the_parameters() -> None:
     run = Run(optimizer_class=Adam)
     check = run.step()
     assert check is not None
@@ -72,7 +72,9 @@ def test_quantities_are_those_of_each_vector_and_of_the_parameters() -> None:
     piece = Piece(16, {name: shapes[name] for name in NAMES[2:4]})
     names = [f"{name}.{vector}" for vector in ("exp_avg", "exp_avg_sq") for name in NAMES[2:4]]
     names += [f"updated {name}" for name in NAMES[2:4]]
-    assert [quantity.name for quantity in piece.quantities(update, run.optimizer)] == names
+    own = PieceOfUpdate(piece, run.optimizer)
+    assert [update[i].name for i in own.tensors] == names
+    assert own.sizes == [16, 4]
 
 
 def test_a_piece_has_its_groups_with_what_a_schedule_has_made_of_them() -> None:
@@ -88,7 +90,8 @@ def test_a_piece_has_its_groups_with_what_a_schedule_has_made_of_them() -> None:
     scheduled = [member.scheduled._replace(lr=lr) for member, lr in zip(optimizer.members, range(4), strict=True)]
     inputs = UpdateInputs(start, -np.arange(56, dtype=np.float32), scheduled, 7)
     shapes = optimizer.model.parameter_shapes()
-    own, its = of_piece(Piece(16, {name: shapes[name] for name in NAMES[2:4]}), optimizer, inputs)
+    piece = PieceOfUpdate(Piece(16, {name: shapes[name] for name in NAMES[2:4]}), optimizer)
+    own, its = piece.optimizer, inputs.part(piece.where, piece.members)
     assert [vars(member)["momentum"] for member in own.members] == [0.9, 0.2]
     assert [vars(member)["weight_decay"] for member in own.members] == [0.0, 0.5]
     assert [values.lr for values in its.scheduled] == [0, 2]
