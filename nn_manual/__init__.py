@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name publ
     from nn_manual.optim import *  # noqa: F403 - as above
     from nn_manual.run_directory.metrics import read_run as read_run
     from nn_manual.step.slices.cut import Slicing as Slicing
-    from nn_manual.training.trainer import Trainer as Trainer
+    from nn_manual.trainer.trainer import Trainer as Trainer
     from nn_manual.use.load_run import TrainedRun as TrainedRun
     from nn_manual.use.load_run import load_run as load_run
     from nn_manual.use.saved_model import load_model as load_model
@@ -79,7 +79,7 @@ _HOMES = {
     "Sequential": "model",
     "Slicing": "step.slices.cut",
     "TrainedRun": "use.load_run",
-    "Trainer": "training.trainer",
+    "Trainer": "trainer.trainer",
     "describe_difference": "check.judge.diagnosis",
     "load_model": "use.saved_model",
     "load_run": "use.load_run",

@@ -62,7 +62,7 @@ def _take_ctrl_c() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _say_nothing_in_other_tests(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A trainer says what it never proved when its memory is collected: that may be while a later test runs."""
-    from nn_manual.training import trainer  # not at the top: it imports numpy, which reads the variable above
+    from nn_manual.trainer import trainer  # not at the top: it imports numpy, which reads the variable above
 
     report, is_over = trainer._report_unproven, list[bool]()
     monkeypatch.setattr(trainer, "_report_unproven", lambda numbers: is_over or report(numbers))

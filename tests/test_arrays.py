@@ -81,7 +81,7 @@ def test_freed_memory_is_kept() -> None:
     program = """
 import resource, sys
 import numpy as np
-from nn_manual.training.freed_memory import keep_freed_memory
+from nn_manual.trainer.freed_memory import keep_freed_memory
 if sys.argv[1] == "keep":
     keep_freed_memory()
 start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

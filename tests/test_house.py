@@ -126,8 +126,8 @@ def test_no_step_of_a_compiled_epoch_comes_back_to_the_trainers_private_code(che
     for _ in trainer.epoch(examples, 8, seed=0, epoch=0):  # it makes the plan
         pass
     functions = entered(lambda: list(trainer.epoch(examples, 8, seed=0, epoch=1)))
-    assert ("training/compiled_steps.py", "epoch") in functions
-    of_trainer = {name for path, name in functions if path == "training/trainer.py"}
+    assert ("trainer/compiled_steps.py", "epoch") in functions
+    of_trainer = {name for path, name in functions if path == "trainer/trainer.py"}
     assert "epoch" in of_trainer
     assert not {name for name in of_trainer if name.startswith("_")}
 

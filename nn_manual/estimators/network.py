@@ -17,8 +17,8 @@ from nn_manual.layers import Layer, Linear, ReLU
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Adam, Optimizer
-from nn_manual.training.evaluation_slices import outputs_of
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.evaluation_slices import outputs_of
+from nn_manual.trainer.trainer import Trainer
 
 
 class Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

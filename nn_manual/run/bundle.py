@@ -31,7 +31,7 @@ from nn_manual.run_directory.files import check_exists, read_file, write_atomica
 from nn_manual.run_directory.values import SHA256, Count, Finite, NotNegative, Positive, Text, validated
 from nn_manual.run_directory.weights import write_weights
 from nn_manual.run_directory.within import within
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.trainer import Trainer
 
 if TYPE_CHECKING:  # torch is only loaded for what is checked
     from nn_manual.check.judge.report import GradientReport

@@ -8,7 +8,7 @@ from typing import Any
 from nn_manual.messages.text import counted, one_line
 from nn_manual.run.training_run import BEST_FILE
 from nn_manual.run_directory.metrics import BITS, WEIGHTS_FILE, read_summary
-from nn_manual.training.progress import of_tolerance
+from nn_manual.trainer.progress import of_tolerance
 
 
 def describe(summary: dict[str, Any], directory: Path) -> str:

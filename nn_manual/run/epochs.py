@@ -14,7 +14,7 @@ from nn_manual.run.training_run import TrainingRun
 from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory import ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
-from nn_manual.training.progress import RunBar
+from nn_manual.trainer.progress import RunBar
 
 
 def train(

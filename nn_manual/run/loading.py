@@ -17,7 +17,7 @@ from nn_manual.errors import ConfigError, NotFiniteError
 from nn_manual.layers.base import num_parameters
 from nn_manual.layers.composite import descendants
 from nn_manual.model import Sequential
-from nn_manual.model.fit import first_misfit
+from nn_manual.model.layers_fit import first_misfit
 from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.optim.scheduling import check_schedule
 from nn_manual.registry import takes_layers

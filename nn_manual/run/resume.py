@@ -11,7 +11,7 @@ from nn_manual.errors import ConfigError, DataError
 from nn_manual.messages.text import counted, one_line, shell_word
 from nn_manual.run.agreement import agree
 from nn_manual.run.changes import MAY_CHANGE, changes, differences, values_of
-from nn_manual.run.early_stopping import follow_again, how_to_go_on
+from nn_manual.run.early_stop_on_resume import follow_again, how_to_go_on
 from nn_manual.run.environment import blas, set_blas_threads
 from nn_manual.run.epochs import train
 from nn_manual.run.event_log import EventLog

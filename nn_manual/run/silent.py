@@ -10,7 +10,7 @@ from typing import Any, Self
 from nn_manual.run.event_log import EventLog, check_tensorboard
 from nn_manual.run.writer import RunWriter
 from nn_manual.step.slices.process_group import ProcessGroup
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 
 class NoLines:

@@ -17,11 +17,11 @@ from nn_manual.model import Sequential
 from nn_manual.run.recorded_loss import recorded_loss
 from nn_manual.step.slices.cut import Slicing
 from nn_manual.step.slices.process_group import ALONE, ProcessGroup
-from nn_manual.training.early_stop import EarlyStop
-from nn_manual.training.epoch_record import epoch_record
-from nn_manual.training.progress import CheckedSteps, GradientTally
-from nn_manual.training.steps import Step
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.early_stop import EarlyStop
+from nn_manual.trainer.epoch_record import epoch_record
+from nn_manual.trainer.progress import CheckedSteps, GradientTally
+from nn_manual.trainer.steps import Step
+from nn_manual.trainer.trainer import Trainer
 
 #: The files of arrays in a checkpoint: the state from which the run goes on, the weights with the lowest validation
 #: loss, and within an epoch the losses of its steps. Their mean needs all of them, as it is made when the epoch ends.

@@ -29,7 +29,7 @@ from nn_manual.run_directory.lock import lock
 from nn_manual.run_directory.weights import write_weights
 from nn_manual.run_directory.within import within
 from nn_manual.step.slices.process_group import ProcessGroup
-from nn_manual.training.progress import RunBar
+from nn_manual.trainer.progress import RunBar
 
 FIGURE_FILE = "loss.png"
 

@@ -20,8 +20,8 @@ from nn_manual.run.loading import load, quiet
 from nn_manual.run_directory import files
 from nn_manual.trace.step_arrays import given
 from nn_manual.trace.trace import CannotTrace
-from nn_manual.training.steps import Batch
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.steps import Batch
+from nn_manual.trainer.trainer import Trainer
 from nn_manual.unroll.page import arguments, page
 from nn_manual.unroll.script import Script, script_of
 from nn_manual.unroll.sections import Subject

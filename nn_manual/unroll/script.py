@@ -15,7 +15,7 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.observed import observe_step
 from nn_manual.trace.step import trace_step
-from nn_manual.training.steps import Batch
+from nn_manual.trainer.steps import Batch
 from nn_manual.unroll.batch import Differs, merged
 from nn_manual.unroll.constants import NamedSettings
 from nn_manual.unroll.layer_functions import Function, with_functions

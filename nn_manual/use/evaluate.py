@@ -21,8 +21,8 @@ from nn_manual.run.loading import quiet
 from nn_manual.run.recorded_loss import recorded_loss
 from nn_manual.run_directory.metrics import BITS, CONFIG_FILE
 from nn_manual.run_directory.within import within
-from nn_manual.training.evaluation_slices import outputs_of
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.evaluation_slices import outputs_of
+from nn_manual.trainer.trainer import Trainer
 from nn_manual.use.kept_weights import Checkpoint
 from nn_manual.use.load_run import TrainedRun, recorded_sha256
 from nn_manual.use.scores import ClassScores, TargetScores, roc_auc

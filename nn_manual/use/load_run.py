@@ -25,7 +25,7 @@ from nn_manual.run_directory.files import check_exists, read_file, sha256_of_fil
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, read_summary
 from nn_manual.run_directory.records import read_object
 from nn_manual.run_directory.within import within
-from nn_manual.training.evaluation_slices import outputs_of
+from nn_manual.trainer.evaluation_slices import outputs_of
 from nn_manual.use.kept_weights import Checkpoint, kept_weights
 from nn_manual.use.new_rows import as_csv, numbers_in
 from nn_manual.use.run_page import run_page

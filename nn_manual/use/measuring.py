@@ -16,7 +16,7 @@ from nn_manual.run.training_run import TrainingRun
 from nn_manual.trace.step import trace_step
 from nn_manual.trace.step_cost import num_multiplications, peak_memory
 from nn_manual.trace.trace import CannotTrace
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.trainer import Trainer
 
 
 class FirstStep(NamedTuple):

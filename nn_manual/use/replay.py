@@ -42,7 +42,7 @@ from nn_manual.run.sources import changed_sources, sources_of
 from nn_manual.run_directory.weights import read_weights
 from nn_manual.run_directory.within import within
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing, cut
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.trainer import Trainer
 
 if TYPE_CHECKING:  # torch is only loaded for what is checked
     from nn_manual.check.judge.report import GradientReport

@@ -23,7 +23,7 @@ from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Digits
 from nn_manual.errors import DataError, GradientMismatch, NotFiniteError
 from nn_manual.run.loading import load
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 #: The runs that are searched for false alarms.
 CONFIGS = sorted((ROOT / "config").glob("*.yaml"))

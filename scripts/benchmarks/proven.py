@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from nn_manual import Trainer
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 
 def proven(trainer: Trainer, steps: Iterable[Step]) -> Iterator[Step]:

@@ -22,7 +22,7 @@ from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
 from nn_manual.step.slices.sync_batch_norm import has_batch_norm
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)
 #: A net learns few batches by heart, until the loss has no digit left.

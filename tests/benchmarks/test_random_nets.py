@@ -28,7 +28,7 @@ from nn_manual import (
 )
 from nn_manual.registry import components
 from nn_manual.step.slices.cut import Slicing
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 
 @pytest.mark.parametrize("seed", range(20))

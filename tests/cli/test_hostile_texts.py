@@ -35,7 +35,7 @@ from nn_manual.run.describe import describe
 from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory.ledger_table import Ledger
 from nn_manual.run_directory.metrics import Stop
-from nn_manual.training.progress import GradientTally, RunBar
+from nn_manual.trainer.progress import GradientTally, RunBar
 
 from .conftest import COMMAND, HANGING, UNCHECKED
 

@@ -22,7 +22,7 @@ from nn_manual.errors import NotFiniteError
 from nn_manual.layers import Layer
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.optim import Adam
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.trainer import Trainer
 
 
 class WrongTanh(Tanh):

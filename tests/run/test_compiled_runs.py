@@ -22,7 +22,7 @@ from nn_manual.errors import ConfigError, GradientMismatch, Interrupted, NotFini
 from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, step_of
-from nn_manual.training import compiled_steps as compiled
+from nn_manual.trainer import compiled_steps as compiled
 from nn_manual.use.replay import replay
 
 pytestmark = pytest.mark.usefixtures("without_figure")

@@ -17,8 +17,8 @@ from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.run.describe import describe
-from nn_manual.training.progress import GradientTally, RunBar, epoch_label, epoch_lines
-from nn_manual.training.steps import Step
+from nn_manual.trainer.progress import GradientTally, RunBar, epoch_label, epoch_lines
+from nn_manual.trainer.steps import Step
 
 
 def checked(severity: float, rounding: Sequence[str] = ()) -> StepCheck:

@@ -24,7 +24,7 @@ from nn_manual.run.resume import resume
 from nn_manual.run_directory import ledger
 from nn_manual.run_directory.metrics import read_run
 from nn_manual.run_directory.weights import read_weights
-from nn_manual.training.progress import RunBar
+from nn_manual.trainer.progress import RunBar
 
 RUN_FILES = [
     *("best.safetensors", "checkpoints", "config.yaml", "data.json", "gradients.jsonl", "loss.png", "metrics.jsonl"),

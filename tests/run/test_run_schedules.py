@@ -14,7 +14,7 @@ from nn_manual.errors import ConfigError
 from nn_manual.run.loading import load
 from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
-from nn_manual.training.early_stop import EarlyStop
+from nn_manual.trainer.early_stop import EarlyStop
 
 
 @pytest.mark.usefixtures("without_figure")

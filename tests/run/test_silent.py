@@ -11,7 +11,7 @@ import pytest
 from nn_manual.run.silent import NoBar, NoLines, NoWriter, writer_of
 from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory.ledger import LedgerLines
-from nn_manual.training.progress import RunBar
+from nn_manual.trainer.progress import RunBar
 
 
 def methods_of(kind: type) -> set[str]:

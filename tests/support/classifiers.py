@@ -11,8 +11,8 @@ from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD
-from nn_manual.training.steps import Step
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.steps import Step
+from nn_manual.trainer.trainer import Trainer
 
 BATCH = 8
 

@@ -16,7 +16,7 @@ from nn_manual.errors import GradientMismatch
 from nn_manual.step.slices.cut import Slicing
 from nn_manual.step.slices.process_group import ProcessGroup
 from nn_manual.step.slices.torchrun import processes
-from nn_manual.training import evaluation_slices as slices
+from nn_manual.trainer import evaluation_slices as slices
 
 #: Examples that are evaluated at a time: of 24, the third process has none.
 SIZE = 16

@@ -11,7 +11,7 @@ from nn_manual import SGD, Linear, MSELoss, Sequential, Tanh, Trainer
 from nn_manual.check.many_steps import ring
 from nn_manual.check.many_steps.prover import Prover
 from nn_manual.data import Examples
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 #: Examples of a batch.
 BATCH = 4

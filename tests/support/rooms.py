@@ -11,7 +11,7 @@ COMPARING = TRAINED | {"check.compare"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.conduct", "check.judge"}
 CHECKING = JUDGING | {"check.whole_step"}
 TRAINING = CHECKING | {"data", "step", "trace", "compile", "check.many_steps", "check.sliced_step"}
-RUNNING = TRAINING | {"streams", "registry", "config", "run_directory", "plotting", "training"}
+RUNNING = TRAINING | {"streams", "registry", "config", "run_directory", "plotting", "trainer"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
     "errors": {"messages"},
@@ -40,13 +40,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "functions": CHECKING | {"streams", "check.catalogue"},
     "compile": TRAINED | {"data", "trace", "check.step"},
     "run_directory": ARRAYS,
-    "training": TRAINING | {"run_directory"},
-    "estimators": TRAINED | {"training"},
+    "trainer": TRAINING | {"run_directory"},
+    "estimators": TRAINED | {"trainer"},
     "config": TRAINED | {"data", "registry", "step", "compile"},
     "plotting": ARRAYS | {"run_directory"},
     "run": RUNNING,
     "use": RUNNING | {"run"},
-    "unroll": TRAINED | {"trace", "streams", "data", "config", "run_directory", "training", "run"},
+    "unroll": TRAINED | {"trace", "streams", "data", "config", "run_directory", "trainer", "run"},
     "cli": {"messages", "errors", "config", "step", "run", "use", "plotting", "unroll"}
     | {"check.catalogue", "functions"},
     "__main__": {"cli"},

@@ -16,7 +16,7 @@ from nn_manual.arrays import DTYPES, Array
 from nn_manual.errors import ConfigError
 from nn_manual.layers import Layer
 from nn_manual.optim import ConstantLR, Optimizer
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.trainer import Trainer
 from nn_manual.unroll.command import proven_script
 from nn_manual.unroll.sections import Subject
 

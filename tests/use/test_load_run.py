@@ -24,7 +24,7 @@ from nn_manual.config import load_config
 from nn_manual.data import Names, Transform
 from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.run.new_run import run
-from nn_manual.training import evaluation_slices
+from nn_manual.trainer import evaluation_slices
 from nn_manual.use.kept_weights import Checkpoint
 from nn_manual.use.load_run import read_trained
 

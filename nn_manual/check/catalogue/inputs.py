@@ -14,7 +14,7 @@ from nn_manual.check.catalogue.jumps import values_at_jumps
 from nn_manual.check.catalogue.sizes import other_shapes
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
-from nn_manual.model.fit import first_misfit
+from nn_manual.model.layers_fit import first_misfit
 
 
 def layer_inputs(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nn_manual.functions.battery.trial import Run, Trial, Wrong
 from nn_manual.functions.watched_runs import HABITS
-from nn_manual.functions.writer import writer_of
+from nn_manual.functions.writing_line import writer_of
 
 
 def writes(trial: Trial) -> Iterator[tuple[str, Run]]:

@@ -34,7 +34,7 @@ from nn_manual.run.training_run import STATE_FILE
 from nn_manual.run_directory import checkpoints
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 from nn_manual.run_directory.weights import read_weights
-from nn_manual.training.steps import Steps
+from nn_manual.trainer.steps import Steps
 
 NUM_KILLS = 300
 #: How many must have resumed within an epoch.

@@ -26,7 +26,7 @@ from nn_manual.run.loading import load
 from nn_manual.run_directory.files import JsonLines, write_atomically
 from nn_manual.run_directory.ledger import GRADIENTS_FILE, LedgerLines, window_size
 from nn_manual.run_directory.metrics import CONFIG_FILE, METRICS_FILE
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.trainer import Trainer
 
 NUM_STEPS, NUM_EPOCHS, EXCUSED_EVERY = 1_000_000, 1_000, 1_000
 #: So many steps are drawn. They are repeated, each time in another order.

@@ -26,7 +26,7 @@ from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.messages.text import WIDTH
 from nn_manual.run_directory.step_line import errors_of, record_of
-from nn_manual.training.progress import GradientTally
+from nn_manual.trainer.progress import GradientTally
 
 
 def comparison(name: str = "0.grad_weight", absolute: float = 0.5, shape: tuple[int, ...] = (3, 4)) -> Comparison:

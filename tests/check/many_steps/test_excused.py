@@ -13,7 +13,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge import in_float64 as again
 from nn_manual.data import Examples
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 
 def trained(**settings: Any) -> list[Step]:

@@ -16,7 +16,7 @@ from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.check.step.proof import ours_of
 from nn_manual.check.step.structure import check_structure
 from nn_manual.layers import Layer
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 NUM_STEPS = 12
 

@@ -37,7 +37,7 @@ from nn_manual.layers import Layer, LayerWithLengths
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer, StepLR
 from nn_manual.registry import components, examples
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 #: How far the figures may be from those of one step at a time, in tolerances: torch rounds its products otherwise.
 NEAR = 0.05

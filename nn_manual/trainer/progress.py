@@ -15,7 +15,7 @@ from tqdm import TqdmWarning, tqdm
 from nn_manual.messages.text import noted
 from nn_manual.run_directory.metrics import BITS
 from nn_manual.run_directory.step_line import CheckedStep, record_of
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.judge.step_check import StepCheck
@@ -160,7 +160,7 @@ def _bar_class() -> type[tqdm[NoReturn]]:
         from tqdm.autonotebook import tqdm as chosen
     if chosen is tqdm:
         return tqdm
-    from nn_manual.training.notebook_bar import NotebookBar
+    from nn_manual.trainer.notebook_bar import NotebookBar
 
     return NotebookBar
 

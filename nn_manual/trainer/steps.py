@@ -15,8 +15,8 @@ from nn_manual.optim.scheduling import move_scheduled
 from nn_manual.step.slices.sliced_batch import SlicedBatch
 from nn_manual.step.train_step import TrainStep
 from nn_manual.step.watch import Watch
-from nn_manual.training.finite import FiniteWatch
-from nn_manual.training.trainer_settings import TrainerSettings
+from nn_manual.trainer.finite import FiniteWatch
+from nn_manual.trainer.trainer_settings import TrainerSettings
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.judge.step_check import StepCheck

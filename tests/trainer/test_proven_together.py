@@ -22,8 +22,8 @@ from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch, Interrupted, NotFiniteError
 from nn_manual.layers import Tanh
 from nn_manual.run.new_run import run
-from nn_manual.training.steps import Step, Steps
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.steps import Step, Steps
+from nn_manual.trainer.trainer import Trainer
 from nn_manual.use.summary import summary
 
 OWN = """

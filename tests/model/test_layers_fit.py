@@ -11,7 +11,7 @@ from composites import Gate, StochasticDepth
 from nn_manual import BatchNorm1d, Dropout, Embedding, Layer, Linear, Sequential, Tanh
 from nn_manual.arrays import Array
 from nn_manual.layers.composite import descendants
-from nn_manual.model.fit import LayerMisfit, first_misfit
+from nn_manual.model.layers_fit import LayerMisfit, first_misfit
 
 
 @pytest.mark.parametrize(

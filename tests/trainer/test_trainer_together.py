@@ -17,7 +17,7 @@ from proving import BATCH, figures, net, points, prover_of, trained, trainer_of
 from nn_manual import GradientMismatch, StepLR, Trainer
 from nn_manual.arrays import Array
 from nn_manual.check.judge.step_check import StepCheck
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 NUM_STEPS = 8
 

@@ -22,7 +22,7 @@ from nn_manual.step.slices.cut import BatchPart, parts_of
 from nn_manual.step.slices.gradient_sum import Filled
 from nn_manual.step.train_step import Evaluated, OneSlice, Runner
 from nn_manual.step.watch import Watch
-from nn_manual.training.trainer_settings import TrainerSettings
+from nn_manual.trainer.trainer_settings import TrainerSettings
 
 if TYPE_CHECKING:
     from nn_manual.check.step.recording import Recording

@@ -36,8 +36,8 @@ from nn_manual.data import Examples
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Layer
 from nn_manual.step.slices.cut import Slicing
-from nn_manual.training import compiled_steps as running_compiled
-from nn_manual.training.compiled_steps import CompiledSteps
+from nn_manual.trainer import compiled_steps as running_compiled
+from nn_manual.trainer.compiled_steps import CompiledSteps
 
 
 def examples(count: int = 330) -> Examples:

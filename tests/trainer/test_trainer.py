@@ -19,7 +19,7 @@ from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, ReduceLROnPlateau, StepLR
 from nn_manual.step.slices.cut import Slicing
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.trainer import Trainer
 
 
 def test_a_step_is_its_formula() -> None:

@@ -12,7 +12,7 @@ from classifiers import classifier, examples
 
 from nn_manual import CrossEntropyLoss, check_gradients
 from nn_manual.data import Examples
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.trainer import Trainer
 
 #: Each takes a batch.
 TAKEN_BY: dict[str, Callable[[Trainer, Any, Any], object]] = {

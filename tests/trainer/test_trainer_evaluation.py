@@ -14,8 +14,8 @@ from nn_manual.layers import Embedding, Flatten, Linear, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD
-from nn_manual.training import evaluation_slices as slices
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer import evaluation_slices as slices
+from nn_manual.trainer.trainer import Trainer
 
 
 def record_sizes(trainer: Trainer) -> list[int]:

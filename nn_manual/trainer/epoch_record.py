@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from nn_manual.arrays import Array
 from nn_manual.data import Examples
-from nn_manual.training.loss_and_accuracy import Evaluation
+from nn_manual.trainer.loss_and_accuracy import Evaluation
 
 
 class Measured(Protocol):

@@ -1,6 +1,6 @@
 """The loss curves of the files in config/, as they were when somebody last looked at them.
 
-After a change that is meant to move a curve: python tests/training/test_golden.py NAME
+After a change that is meant to move a curve: python tests/trainer/test_golden.py NAME
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from nn_manual.losses import Loss
 from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
 from nn_manual.step.slices.process_group import ALONE, ProcessGroup
-from nn_manual.training.evaluation_slices import slice_size
-from nn_manual.training.steps import check_targets
+from nn_manual.trainer.evaluation_slices import slice_size
+from nn_manual.trainer.steps import check_targets
 
 
 class Evaluation(NamedTuple):

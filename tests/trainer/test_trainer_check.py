@@ -17,7 +17,7 @@ from nn_manual.losses import MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, ReduceLROnPlateau, StepLR
 from nn_manual.step import train_step
-from nn_manual.training.trainer import Trainer
+from nn_manual.trainer.trainer import Trainer
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -6,7 +6,7 @@ from html_pages import page_of
 from nets import batch, net
 
 from nn_manual import SGD, MSELoss, Trainer
-from nn_manual.training.steps import Step
+from nn_manual.trainer.steps import Step
 
 
 def test_a_notebook_shows_a_row() -> None:

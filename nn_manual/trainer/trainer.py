@@ -21,16 +21,16 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
-from nn_manual.training.compiled_slices import CompiledSlices
-from nn_manual.training.compiled_steps import CompiledSteps
-from nn_manual.training.early_stop import EarlyStop
-from nn_manual.training.finite import FiniteWatch
-from nn_manual.training.fit import fit
-from nn_manual.training.freed_memory import keep_freed_memory
-from nn_manual.training.given_examples import check_finite, examples_of
-from nn_manual.training.loss_and_accuracy import Evaluation, evaluation_of, mean_loss
-from nn_manual.training.steps import Step, Steps
-from nn_manual.training.trainer_settings import COUNTS, check_settings, check_whole_numbers, why_fixed
+from nn_manual.trainer.compiled_slices import CompiledSlices
+from nn_manual.trainer.compiled_steps import CompiledSteps
+from nn_manual.trainer.early_stop import EarlyStop
+from nn_manual.trainer.finite import FiniteWatch
+from nn_manual.trainer.fit import fit
+from nn_manual.trainer.freed_memory import keep_freed_memory
+from nn_manual.trainer.given_examples import check_finite, examples_of
+from nn_manual.trainer.loss_and_accuracy import Evaluation, evaluation_of, mean_loss
+from nn_manual.trainer.steps import Step, Steps
+from nn_manual.trainer.trainer_settings import COUNTS, check_settings, check_whole_numbers, why_fixed
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.many_steps.prover import Prover

@@ -11,10 +11,10 @@ from nn_manual.arrays import Array
 from nn_manual.data import Examples, num_batches
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.training.early_stop import EarlyStop
-from nn_manual.training.epoch_record import Measured, epoch_record
-from nn_manual.training.progress import CheckedSteps, RunBar
-from nn_manual.training.steps import Step
+from nn_manual.trainer.early_stop import EarlyStop
+from nn_manual.trainer.epoch_record import Measured, epoch_record
+from nn_manual.trainer.progress import CheckedSteps, RunBar
+from nn_manual.trainer.steps import Step
 
 if TYPE_CHECKING:  # torch
     from nn_manual.check.many_steps.prover import Prover

@@ -23,8 +23,8 @@ from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import shuffled
 from nn_manual.optim import Optimizer
 from nn_manual.step.watch import Watch
-from nn_manual.training.steps import Step, Steps
-from nn_manual.training.trainer_settings import TrainerSettings
+from nn_manual.trainer.steps import Step, Steps
+from nn_manual.trainer.trainer_settings import TrainerSettings
 
 #: About how many seconds a call takes at most. Between two calls, signals are heard and progress is shown.
 SECONDS_OF_CALL = 0.2
