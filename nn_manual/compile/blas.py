@@ -107,9 +107,14 @@ def check_choice(choice: Choice) -> None:
     """Raise NoBlas if the BLAS isn't there, and ConfigError for more threads than free cores."""
     if choice.blas is not None:
         blas_of(choice.blas)
-    if choice.threads is not None and not 1 <= choice.threads <= free_cores():
+    check_threads("threads", choice.threads)
+
+
+def check_threads(name: str, count: int | None) -> None:
+    """Raise ConfigError for more threads than free cores; `name` is the setting's."""
+    if count is not None and not 1 <= count <= free_cores():
         why = " (OMP_NUM_THREADS counts)" if os.environ.get("OMP_NUM_THREADS") else ""
-        raise ConfigError(f"threads must be 1 to {free_cores()}, the cores that are free{why}, not {choice.threads}")
+        raise ConfigError(f"{name} must be 1 to {free_cores()}, the cores that are free{why}, not {count}")
 
 
 def _numpys() -> Blas | None:

@@ -9,6 +9,7 @@ import os
 import statistics
 import time
 from collections import Counter
+from contextlib import nullcontext
 from importlib import metadata
 from typing import Any, get_args
 
@@ -17,6 +18,7 @@ import numpy as np
 from nn_manual.compile.blas import Blas, BlasName, Choice, blas_of, blases, free_cores
 from nn_manual.compile.cache import Folder, Kernels, write
 from nn_manual.compile.own_products import Factors, kernel, suits
+from nn_manual.compile.parallel import product_apart, product_name
 
 #: Larger sizes are cut to this one when they are timed. Above it the speed of a product changes little, and ten
 #: products of this size take some 20 ms.
@@ -141,7 +143,7 @@ class _Clock:
     def measure(self, limit: float) -> None:
         """Time each product; stop when they take longer than `limit` seconds."""
         total = 0.0
-        with self.blas.threads(self.threads):
+        with self.blas.threads(1):
             for each in self._timed:
                 each.measure()
                 total += each.weight * each.seconds
@@ -156,11 +158,13 @@ class _Timed:
 
     def __init__(self, factors: Factors, count: int, blas: Blas, threads: int, kernels: Kernels) -> None:
         from nn_manual.compile import driver
+        from nn_manual.compile.pool import pool_of
 
         m, n, k = (min(extent, LARGEST) for extent in factors[3:])
         self.multiplications = m * n * k
         self.weight = count * math.prod(factors[3:]) / max(1, self.multiplications)
         self._times, self._repeats, self._run = list[float](), 0, driver.run
+        self.blas, self.threads = blas, threads
         # Random numbers: a product of zeros may be faster, and one of memory that was never written is.
         generator = np.random.default_rng(0)
         dtype = np.float32 if factors.dtype == "f4" else np.float64
@@ -171,9 +175,12 @@ class _Timed:
         flags = int(factors.transposed_a), int(factors.transposed_b)
         arguments = (gemm, *flags, m, n, k, at_a, rows[0], at_b, rows[1], at_c, rows[2])
         self._arguments = np.array(arguments, np.int64)
-        is_own = suits(factors, threads)
-        text = kernel(factors._replace(m=m, n=n, k=k)) if is_own else driver.text_of(f"{factors.dtype}_product")
-        self._calls = np.array([kernels.address(text, "a product"), 0], np.int64)
+        timed = factors._replace(m=m, n=n, k=k)
+        cut = None if suits(factors, threads) else product_apart(timed)
+        text = kernel(timed) if suits(factors, threads) else driver.text_of(product_name(timed))
+        pieces = (cut[1].extent, cut[1].size(threads)) if cut else (1, 1)
+        self._calls = np.array([kernels.address(text, "a product"), 0, *pieces], np.int64)
+        self._pool = pool_of(threads)
 
     @property
     def seconds(self) -> float:
@@ -189,5 +196,6 @@ class _Timed:
 
     def _time(self, repeats: int) -> float:
         start = time.perf_counter()
-        self._run(0, repeats, self._calls.ctypes.data, 1, 0, 0, self._arguments.ctypes.data)
+        with self._pool.helping() if self._pool else nullcontext(0) as control:
+            self._run(0, repeats, self._calls.ctypes.data, 1, 0, 0, self._arguments.ctypes.data, control)
         return (time.perf_counter() - start) / repeats

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from nn_manual.arrays import Array
-from nn_manual.compile.blas import MEASURED, Choice
+from nn_manual.compile.blas import MEASURED, Choice, free_cores
 from nn_manual.compile.gathering import BATCH, gather_of
 from nn_manual.compile.plan import Plan
 from nn_manual.compile.program import lowered
@@ -44,18 +44,20 @@ def compile_step(
     report: Report = print,
     observe: Observe | None = None,
     choice: Choice = MEASURED,
+    loop_threads: int | None = None,
 ) -> Plan:
     """A plan for the step that the optimizer makes next, and those after it, on batches of these shapes and dtypes.
 
     The arrays that `observe` wants of a step (see trace_step) are in memory after the step: `Plan.results` returns
     them. If `choice` leaves BLAS or threads open, they are measured, once on this machine for these products.
+    `loop_threads` is the number of threads on which long loops run: without it, one for each free core.
 
     Raises NoNumba if numba isn't installed, NoBlas without a BLAS or without the chosen one, and CannotTrace if a
     formula can't be traced. `report` takes a line if something must be compiled, which takes seconds, and if the result
     can't be kept.
     """
     trace = trace_step(model, loss, optimizer, input, target, max_norm, observe)
-    return compile_trace(trace, model, optimizer, report, choice, gather_of(input[0]))
+    return compile_trace(trace, model, optimizer, report, choice, loop_threads, gather_of(input[0]))
 
 
 def compile_slice(
@@ -67,9 +69,11 @@ def compile_slice(
     report: Report = print,
     observe: Observe | None = None,
     choice: Choice = MEASURED,
+    loop_threads: int | None = None,
 ) -> Plan:
     """As `compile_step`, but forward, loss and backward alone, for slices of this shape: parameters don't move."""
-    return compile_trace(trace_slice(model, loss, optimizer, input, target, observe), model, optimizer, report, choice)
+    trace = trace_slice(model, loss, optimizer, input, target, observe)
+    return compile_trace(trace, model, optimizer, report, choice, loop_threads)
 
 
 def compile_update(
@@ -79,9 +83,10 @@ def compile_update(
     max_norm: float | None = None,
     report: Report = print,
     choice: Choice = MEASURED,
+    loop_threads: int | None = None,
 ) -> Plan:
     """As `compile_step`, but clipping and update alone: the plan takes no batch and has no loss."""
-    return compile_trace(trace_update(model, loss, optimizer, max_norm), model, optimizer, report, choice)
+    return compile_trace(trace_update(model, loss, optimizer, max_norm), model, optimizer, report, choice, loop_threads)
 
 
 def compile_trace(
@@ -90,6 +95,7 @@ def compile_trace(
     optimizer: Optimizer,
     report: Report = print,
     choice: Choice = MEASURED,
+    loop_threads: int | None = None,
     gather: str = "",
 ) -> Plan:
     """The plan of a traced step. With the kernel `gather`, a step can put its own batch together."""
@@ -105,4 +111,4 @@ def compile_trace(
     if missing:
         report(f"compiling {counted(len(missing), 'function')} of the training step, once")
         kernels.compile(missing)
-    return Plan(model, optimizer, made, kernels, blas, threads, gather)
+    return Plan(model, optimizer, made, kernels, blas, threads, loop_threads or free_cores(), gather)

@@ -14,8 +14,8 @@ BATCH = "a batch, of rows of the examples"
 #: The kernel that puts a batch together. Its arguments: examples, indices, batch, number of rows, and the distance of
 #: two examples in words. The number of words in a row stands in its text, so that short rows are copied without a call.
 _GATHER = '''
-@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
-def entry(arguments):
+@cfunc("int64(CPointer(int64), int64, int64)", error_model="numpy", cache=True)
+def entry(arguments, _, __):
     examples, order, batch = {word}_apart(arguments[0]), i8_apart(arguments[1]), {word}_apart(arguments[2])
     count, stride = arguments[3], arguments[4]
     for i in range(count):
@@ -53,7 +53,7 @@ def with_rows(
     own.append(examples.strides[0] // examples.itemsize)
     moved = [(place + 1, order.ctypes.data, order.strides[0])]
     return (
-        np.concatenate([[(gather, place)], calls]),
+        np.concatenate([[(gather, place, 1, 1)], calls]),
         np.concatenate([moving, moved]),
         np.concatenate([arguments, own]),
     )

@@ -19,10 +19,11 @@ from nn_manual.compile.own_products import text as own_text
 from nn_manual.compile.products import layout
 from nn_manual.compile.scalar import BOOL, COMBINED, cast, expression, literal
 
-#: The arguments of a call lie one behind the other, as integers.
+#: The arguments of a call lie one behind the other, as integers. A loop that may be cut runs from `first` to before
+#: `last`.
 TEMPLATE = """
-@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
-def entry(arguments):
+@cfunc("int64(CPointer(int64), int64, int64)", error_model="numpy", cache=True)
+def entry(arguments, first, last):
 {body}
     return 0
 """
@@ -40,14 +41,15 @@ class Written(NamedTuple):
 class Kernel:
     """Writes the function of some items. `names` says what the text calls a storage. `unread` are the storages that
     nobody reads from memory. `loaded` gains the storages that the function reads. Products are calls of a BLAS or, if
-    `threads` is given, own loops where these are faster on so many threads.
+    `threads` is given, own loops where these are faster on so many threads. `is_cut` says that the outermost loop runs
+    in pieces.
     """
 
     def __init__(
         self, items: Sequence[Item], names: dict[int, str], unread: set[int], loaded: set[int],
-        threads: int | None = None,
+        threads: int | None = None, *, is_cut: bool = False,
     ) -> None:
-        self.items, self.unread, self.loaded, self._threads = items, unread, loaded, threads
+        self.items, self.unread, self.loaded, self._threads, self._is_cut = items, unread, loaded, threads, is_cut
         leaves = [leaf for item in items for leaf in leaves_of(item)]
         self._arguments = KernelArguments(leaves, names, loaded)
         self._products: list[str] = []
@@ -98,7 +100,8 @@ class Kernel:
         inner = dict(values)
         for access in written:
             _forget(inner, access)
-        self._emit(level, f"for {INDICES[level]} in range({self._arguments.integer(loop.extent)}):")
+        extent = "first, last" if self._is_cut and not level else self._arguments.integer(loop.extent)
+        self._emit(level, f"for {INDICES[level]} in range({extent}):")
         for item in loop.body:
             if id(item) in totals:
                 assert isinstance(item, Compute)

@@ -210,6 +210,11 @@ def may_fuse(first: Item, second: Item, level: int) -> bool:
     return all(_is_local(a, b, level) for a, b in _pairs(first, second))
 
 
+def may_share(a: Access, b: Access, level: int) -> bool:
+    """Whether one iteration of the loop at `level` may use what another one uses, at these two accesses."""
+    return a.storage == b.storage and _overlap(a.interval(), b.interval()) and not _is_local(a, b, level)
+
+
 def _is_local(a: Access, b: Access, level: int) -> bool:
     if a.strides[: level + 1] != b.strides[: level + 1]:
         return False

@@ -45,8 +45,8 @@ def {name}(a, row_a, b, row_b, c, row_c, m, n, k):
 
 #: A product as a kernel of its own, with the arguments of a BLAS's product.
 KERNEL = '''
-@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
-def entry(arguments):
+@cfunc("int64(CPointer(int64), int64, int64)", error_model="numpy", cache=True)
+def entry(arguments, _, __):
     m, n, k = arguments[3], arguments[4], arguments[5]
     a, row_a = {dtype}_apart(arguments[6]), arguments[7]
     b, row_b = {dtype}_apart(arguments[8]), arguments[9]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from nn_manual.arrays import Array
 from nn_manual.compile.blas import Blas
 from nn_manual.compile.gathering import BATCH, Rows, gather_of, with_rows
 from nn_manual.compile.nests import External
-from nn_manual.compile.program import Address, Program
+from nn_manual.compile.program import Address, KernelCall, Program
 from nn_manual.compile.step_copies import COPY, Copies, with_copies
 from nn_manual.compile.workspace import ALIGNMENT
 from nn_manual.layers.composite import counter_names
@@ -21,6 +22,9 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.numpy_replay import run_operation
 from nn_manual.trace.trace import View
+
+#: A loop is cut into so many pieces for each thread: a thread that comes late leaves pieces to the others.
+PIECES = 2
 
 
 class Done(NamedTuple):
@@ -35,18 +39,22 @@ class Done(NamedTuple):
 class Plan:
     """Runs steps of one shape on the model's own memory. See compile_step.
 
-    `reasons` says, for each operation that NumPy runs, why it isn't compiled. Products are calls of `blas`, which uses
-    `threads` threads while the plan runs.
+    `reasons` says, for each operation that NumPy runs, why it isn't compiled. Products are calls of `blas`. A large one
+    is cut into as many pieces as there are `threads`, each of which a thread computes by itself. Long loops run on
+    `loop_threads` threads.
     """
 
     def __init__(
         self, model: Sequential, optimizer: Optimizer, made: Program, kernels: Any, blas: Blas, threads: int,
-        gather: str = "",
+        loop_threads: int = 1, gather: str = "",
     ) -> None:
         from nn_manual.compile import driver
+        from nn_manual.compile.pool import pool_of
 
         self.model, self.optimizer, self.program, self.blas, self.threads = model, optimizer, made, blas, threads
-        self.kernels, self._run = kernels, driver.run
+        self.kernels, self._run, self.loop_threads = kernels, driver.run, loop_threads
+        is_cut = any(isinstance(call, KernelCall) and call.apart is not None for call in made.calls)
+        self._pool = pool_of(max(threads, loop_threads)) if is_cut else None
         self.reasons = [f"{each.place}: {each.reason}" for each in made.external]
         self._workspace = _aligned(made.num_bytes)
         names = ["", *made.sizes, "losses", "f4_gemm", "f8_gemm", "workspace", *made.constants]
@@ -79,7 +87,7 @@ class Plan:
     def _linked(self, text_of: Callable[[str], str]) -> tuple[list[Array | External], list[Address | int]]:
         """The operations that NumPy runs, with the calls between them; and the arguments of all calls."""
         segments: list[Array | External] = []
-        calls: list[tuple[int, int]] = []
+        calls: list[tuple[int, int, int, int]] = []
         arguments: list[Address | int] = []
         for call in self.program.calls:
             if isinstance(call, External):
@@ -89,11 +97,18 @@ class Plan:
                 calls = []
                 continue
             address = self.kernels.address(text_of(call.kernel), call.title)
-            calls.append((address, len(arguments)))
+            calls.append((address, len(arguments), *self._pieces(call)))
             arguments += call.arguments
         if calls:
             segments.append(np.array(calls, np.int64))
         return segments, arguments
+
+    def _pieces(self, call: KernelCall) -> tuple[int, int]:
+        """The extent of the call's loop, and the size of its pieces."""
+        if call.apart is None:
+            return 1, 1
+        count = self.threads if call.is_product else 1 if self.loop_threads == 1 else PIECES * self.loop_threads
+        return call.apart.extent, call.apart.size(count)
 
     def run(
         self, inputs: Array | Rows, targets: Array, of_steps: Mapping[str, Array], copies: Copies | None = None
@@ -127,8 +142,8 @@ class Plan:
             moving = moving[~self._is_of_input]
             calls, moving, arguments = with_rows(inputs, self._batch, self._gather_address, own, moving, arguments)
             segments = [calls]
-        with self.blas.threads(self.threads):
-            done = self._steps_of(segments, num_steps, moving, arguments, arrays)
+        with self.blas.threads(1), self._helping() as control:
+            done = self._steps_of(segments, num_steps, moving, arguments, arrays, control)
         return Done(losses[:done], done)
 
     def may_copy(self, copies: Copies) -> bool:
@@ -151,18 +166,21 @@ class Plan:
         views = {view: self._view(view, arrays, len(inputs) - 1) for view in self._wanted}
         return {name: views[view] for name, view in self.program.results.items()}  # names with one view share an array
 
+    def _helping(self) -> AbstractContextManager[int]:
+        """As the pool's. Without a pool, no thread helps."""
+        return self._pool.helping() if self._pool else nullcontext(0)
+
     def _persistent(self) -> dict[str, Array]:
         """As `persistent`."""
         return persistent(self.model, self.optimizer, self._first_buffers)
 
     def _steps_of(
         self, segments: list[Array | External], num_steps: int, moving: Array, arguments: Array,
-        arrays: Mapping[str, Array],
+        arrays: Mapping[str, Array], control: int,
     ) -> int:
         def run(first: int, last: int, calls: Array) -> int:
-            done: int = self._run(
-                first, last, calls.ctypes.data, len(calls), moving.ctypes.data, len(moving), arguments.ctypes.data
-            )
+            own = calls.ctypes.data, len(calls), moving.ctypes.data, len(moving), arguments.ctypes.data
+            done: int = self._run(first, last, *own, control)
             return done
 
         if len(segments) == 1:

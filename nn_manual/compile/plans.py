@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Any, Protocol
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.compile.blas import Choice, check_choice
+from nn_manual.compile.blas import Choice, check_choice, check_threads
 from nn_manual.compile.compile_step import Report, check_numba
 from nn_manual.compile.plan import Plan
 from nn_manual.layers.composite import descendants
@@ -25,8 +25,10 @@ from nn_manual.trace.trace import CannotTrace
 class Compile(Protocol):
     """A function that makes a plan. It raises the errors of compile_step."""
 
-    def __call__(self, *, report: Report, choice: Choice) -> Plan:
-        """`report` takes a line for the user; `choice` says which BLAS multiplies, on how many threads."""
+    def __call__(self, *, report: Report, choice: Choice, loop_threads: int | None) -> Plan:
+        """`report` takes a line for the user; `choice` says which BLAS multiplies, on how many threads, and
+        `loop_threads` on how many loops run.
+        """
 
 
 class Plans:
@@ -38,10 +40,11 @@ class Plans:
     threads.
     """
 
-    def __init__(self, choice: Choice, *, is_silent: bool = False) -> None:
+    def __init__(self, choice: Choice, loop_threads: int | None = None, *, is_silent: bool = False) -> None:
         check_numba()
         check_choice(choice)
-        self.choice, self.reason = choice, ""
+        check_threads("loop_threads", loop_threads)
+        self.choice, self.loop_threads, self.reason = choice, loop_threads, ""
         self._is_silent = is_silent
         self._plans: dict[Hashable, Plan | None] = {}
         self._settings: list[str | bytes] = []
@@ -65,7 +68,7 @@ class Plans:
         """The plan of a key. `make` makes it if there is none yet. None if the step can't be traced."""
         if key not in self._plans:
             try:
-                made = make(report=self._note, choice=self.choice)
+                made = make(report=self._note, choice=self.choice, loop_threads=self.loop_threads)
                 self._plans[key], self.choice = made, Choice(made.blas.name, made.threads)
             except CannotTrace as error:
                 self._plans[key], self.reason = None, str(error)

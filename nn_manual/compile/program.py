@@ -19,6 +19,7 @@ from nn_manual.compile.lowering import nests_of
 from nn_manual.compile.nests import Access, External, Fence, Item, Product, collapse, leaves_of
 from nn_manual.compile.operands import Operands
 from nn_manual.compile.own_products import Factors, factors_of
+from nn_manual.compile.parallel import Apart, apart, product_apart, product_name
 from nn_manual.compile.products import layout
 from nn_manual.compile.scalar import code
 from nn_manual.compile.single_assignment import with_single_assignment, without_dead
@@ -40,14 +41,15 @@ Argument: TypeAlias = Address | int
 
 
 class KernelCall(NamedTuple):
-    """A call of a kernel: the kernel's text, or the name of one that all programs share (see driver.py), with the
-    arguments. `is_product` says that the kernel is one matrix product, and nothing else.
+    """A call of a kernel: its text, or the name of one that all programs share (see driver.py), with the arguments.
+    `is_product` says that it is one matrix product, and nothing else. `apart` says how its loop may be cut.
     """
 
     kernel: str
     arguments: tuple[Argument, ...]
     places: tuple[SourcePlace, ...]
     is_product: bool = False
+    apart: Apart | None = None
 
     @property
     def title(self) -> str:
@@ -206,11 +208,14 @@ class Lowered:
         if isinstance(item, Product):
             factors = factors_of(item)
             is_own = self._threads is not None and own_products.suits(factors, self._threads)
-            kernel = own_products.kernel(factors) if is_own else f"{factors.dtype}_product"
-            return KernelCall(kernel, self._product(item), places, is_product=True)
-        written = Kernel([item], self.names, self.unread, set(), self._threads).written()
-        pointers = [self._address(pointer.storage, pointer.offset) for pointer in written.pointers]
-        return KernelCall(written.text, (*pointers, *written.integers, *map(Address, written.products)), places)
+            cut = None if is_own else product_apart(factors)
+            kernel = own_products.kernel(factors) if is_own else product_name(factors)
+            return KernelCall(kernel, self._product(item), places, is_product=True, apart=cut and cut[1])
+        of_loop = apart(item)
+        written = Kernel([item], self.names, self.unread, set(), self._threads, is_cut=bool(of_loop)).written()
+        pointers = (self._address(pointer.storage, pointer.offset) for pointer in written.pointers)
+        arguments: list[Argument] = [*pointers, *written.integers, *map(Address, written.products)]
+        return KernelCall(written.text, tuple(arguments), places, apart=of_loop)
 
     def _address(self, storage: int, offset: int) -> Address:
         where = self.where[storage]

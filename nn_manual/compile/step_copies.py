@@ -11,8 +11,8 @@ from nn_manual.arrays import Array
 
 #: The kernel that copies bytes. Its arguments: source, destination, number of bytes.
 COPY = '''
-@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
-def entry(arguments):
+@cfunc("int64(CPointer(int64), int64, int64)", error_model="numpy", cache=True)
+def entry(arguments, _, __):
     source, destination, count = u1_apart(arguments[0]), u1_apart(arguments[1]), arguments[2]
     for i in range(count):
         destination[i] = source[i]
@@ -35,7 +35,7 @@ def with_copies(
     """
     both = [*copies.before, *copies.after]
     places = len(arguments) + 3 * np.arange(len(both))
-    own = np.stack([np.full_like(places, copy), places], axis=1)
+    own = np.stack([np.full_like(places, copy), places, *np.ones((2, len(both)), np.int64)], axis=1)
     given = np.array([(array.ctypes.data, rows.ctypes.data, array.nbytes) for array, rows in both], np.int64)
     strides = np.array([rows.strides[0] for _, rows in both], np.int64)
     moving = np.concatenate([moving, np.stack([places + 1, given[:, 1], strides], axis=1)])

@@ -105,7 +105,8 @@ class RunConfig:
     `new_scheduler()` makes one for a run. `clip_grad_norm` is the largest norm that the gradient keeps.
 
     `compiled` lets numba compile the training step: the same formulas, several times as fast. `blas` says whose BLAS
-    multiplies matrices in it, and `threads` on how many threads; where one is None, the fastest is measured.
+    multiplies matrices in it, and `threads` on how many threads; where one is None, the fastest is measured. Long loops
+    run on `loop_threads` threads, by default one for each free core; their bits don't depend on it.
 
     `slices` says into how many slices each batch is cut: None stands for the number of processes. `bitwise` adds up
     their gradients one by one, and `shard_optimizer` divides the optimizer's vectors among the processes. With
@@ -143,6 +144,7 @@ class RunConfig:
     compiled: bool = False
     blas: BlasName | None = None
     threads: Annotated[int, Field(ge=1)] | None = None
+    loop_threads: Annotated[int, Field(ge=1)] | None = None
     #: Where each component, each key that holds keys, and each key of the config itself was written, by its path
     #: ("loss", "model.0"). Empty for one made in Python.
     places: dict[str, Place] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -34,6 +34,6 @@ def find_update_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place
 
 def find_compiling_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], errors: Errors) -> None:
     """Record settings of compiled steps where no steps are compiled."""
-    for name in ("blas", "threads"):
+    for name in ("blas", "threads", "loop_threads"):
         if arguments.get(name) is not None and not arguments.get("compiled", False):
             errors.add(places[name], f"{name} is a setting of compiled steps: it needs compiled: true")

@@ -13,12 +13,12 @@ from nn_manual.config.yaml_tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError
 
 #: The keys of a config that may change when a run goes on.
-MAY_CHANGE = ("epochs", "early_stopping", "checkpoint", "gradient_check", "blas", "threads")
+MAY_CHANGE = ("epochs", "early_stopping", "checkpoint", "gradient_check", "blas", "threads", "loop_threads")
 
 #: The values of these keys for a run of a version that didn't have the keys.
 BEFORE = {
     "slices": 1, "bitwise": False, "shard_optimizer": False, "sync_batch_norm": False,
-    "compiled": False, "blas": None, "threads": None, "init_from": None,
+    "compiled": False, "blas": None, "threads": None, "loop_threads": None, "init_from": None,
 }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nn_manual.arrays import DTYPES
-from nn_manual.compile.blas import Choice, check_choice
+from nn_manual.compile.blas import Choice, check_choice, check_threads
 from nn_manual.compile.compile_step import check_numba
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data import Split, batches
@@ -75,9 +77,14 @@ def check_compiling(config: RunConfig) -> None:
     if not config.compiled:
         return
     check_numba()
-    for name, choice in (("blas", Choice(config.blas)), ("threads", Choice(threads=config.threads))):
+    checks: dict[str, Callable[[], object]] = {
+        "blas": partial(check_choice, Choice(config.blas)),
+        "threads": partial(check_threads, "threads", config.threads),
+        "loop_threads": partial(check_threads, "loop_threads", config.loop_threads),
+    }
+    for name, check_it in checks.items():
         try:
-            check_choice(choice)
+            check_it()
         except ConfigError as error:
             raise ConfigError(f"{config.places.get(name, name)}: {error}") from None
 

@@ -59,6 +59,7 @@ class TrainingRun:
             compiled=config.compiled,
             blas=config.blas,
             threads=config.threads,
+            loop_threads=config.loop_threads,
             slicing=slicing,
         )
         #: The config with the BLAS and the threads that were measured, if they had to be.

@@ -47,7 +47,7 @@ class CompiledSlices:
         slicing, blas, threads = settings.slicing, settings.blas, settings.threads
         self._group = slicing.group
         choice = Choice(blas or "numpy", threads or 1) if slicing.bitwise else Choice(blas, threads)
-        self.plans = Plans(choice, is_silent=self._group.rank > 0)
+        self.plans = Plans(choice, settings.loop_threads, is_silent=self._group.rank > 0)
         self.num_rows = 0
         self._is_compiled = False
         self._kept = KeptForBuffers(settings.model)

@@ -41,7 +41,7 @@ class CompiledSteps:
 
     def __init__(self, settings: TrainerSettings, steps: Steps) -> None:
         self.settings, self.steps = settings, steps
-        self.plans = Plans(Choice(settings.blas, settings.threads))
+        self.plans = Plans(Choice(settings.blas, settings.threads), settings.loop_threads)
         self._seconds = 0.0
         #: Whether checked steps may run many in a call: not where the plan can't copy what the check needs.
         self._keeps = True

@@ -76,7 +76,8 @@ class Trainer:
     all are done, and `num_steps` is the number of the last one. The formulas are the same, but the rounding isn't. A
     smaller last batch, and a step that can't be traced, runs as it is written. `blas`, "numpy", "scipy" or "mkl", says
     whose BLAS multiplies matrices, and `threads` on how many threads. Where one is None, the fastest is measured, once
-    on this machine for these products. Raises NoNumba without numba, NoBlas without the BLAS, ConfigError for more
+    on this machine for these products. Long loops run on `loop_threads` threads, by default one for each free core:
+    their bits don't depend on it. Raises NoNumba without numba, NoBlas without the BLAS, ConfigError for more
     threads than cores are free.
 
     `slicing` cuts each batch into slices. One process computes them one after the other, or several processes do so
@@ -110,6 +111,7 @@ class Trainer:
     compiled: bool = False
     blas: BlasName | None = None
     threads: int | None = None
+    loop_threads: int | None = None
     slicing: Slicing = ONE_SLICE
     _is_made = False
 

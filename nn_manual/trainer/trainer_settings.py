@@ -34,6 +34,7 @@ class TrainerSettings(Protocol):
     compiled: bool
     blas: BlasName | None
     threads: int | None
+    loop_threads: int | None
     slicing: Slicing
     stop_every: int
 
@@ -58,8 +59,8 @@ def check_settings(settings: TrainerSettings) -> None:
     check_whole_numbers(0, check_every=settings.check_every, check_memory=settings.check_memory)
     if settings.clip_grad_norm is not None and not settings.clip_grad_norm > 0:
         raise ValueError(f"clip_grad_norm must be above 0, not {settings.clip_grad_norm}")
-    if not settings.compiled and (settings.blas, settings.threads) != (None, None):
-        raise ValueError("blas and threads are settings of compiled steps: they need compiled=True")
+    if not settings.compiled and (settings.blas, settings.threads, settings.loop_threads) != (None, None, None):
+        raise ValueError("blas, threads and loop_threads are settings of compiled steps: they need compiled=True")
     if settings.compiled and settings.slicing.sync_batch_norm and not settings.slicing.is_plain:
         raise ValueError("a compiled slice doesn't wait for others: one of compiled and sync_batch_norm must go")
     if settings.lr_step not in ("epoch", "step"):

@@ -48,7 +48,8 @@ def _first_step(config: RunConfig, split: Split | None) -> FirstStep | NNManualE
     """What the run's first step is made with, or why there is none."""
     try:
         split, model = load(config, split)
-        plain = dataclasses.replace(config, compiled=False, blas=None, threads=None)  # nothing is compiled yet
+        # Nothing is compiled yet.
+        plain = dataclasses.replace(config, compiled=False, blas=None, threads=None, loop_threads=None)
         trainer = TrainingRun(plain, split, model).trainer
         return FirstStep(trainer, *next(batches(split.train, config.batch_size, config.seed, epoch=0)))
     except NNManualError as error:

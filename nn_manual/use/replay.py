@@ -201,6 +201,7 @@ def _trainer(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mappin
         compiled=compiled,
         blas=config.blas if compiled else None,
         threads=config.threads if compiled else None,
+        loop_threads=config.loop_threads if compiled else None,
         slicing=ONE_SLICE if is_slice else Slicing(num_slices, sync_batch_norm=config.sync_batch_norm),
     )
 

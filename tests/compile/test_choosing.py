@@ -6,8 +6,6 @@ import copy
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -30,23 +28,15 @@ class Machine:
 
     def __init__(self) -> None:
         self.seconds: dict[tuple[str, int], float] = {}
-        self.running = ("", 0)
         self.timed: Counter[tuple[str, int]] = Counter()
 
     def blas(self, name: BlasName) -> Blas:
-        machine = self
+        return dataclasses.replace(blas_of("numpy"), name=name, num_threads=4)
 
-        class Counted(Blas):
-            @contextmanager
-            def threads(self, count: int) -> Iterator[None]:
-                machine.running = (name, count)
-                yield
-
-        return Counted(**vars(dataclasses.replace(blas_of("numpy"), name=name, num_threads=4)))
-
-    def time(self, repeats: int) -> float:  # noqa: ARG002 - a clock's
-        self.timed[self.running] += 1
-        return self.seconds[self.running]
+    def time(self, timed: choosing._Timed) -> float:
+        running = timed.blas.name, timed.threads
+        self.timed[running] += 1
+        return self.seconds[running]
 
 
 @pytest.fixture
@@ -55,7 +45,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(choosing, "blases", lambda: [made.blas("numpy"), made.blas("mkl")])
     monkeypatch.setattr(choosing, "blas_of", made.blas)
     monkeypatch.setattr(choosing, "free_cores", lambda: 4)
-    monkeypatch.setattr(choosing._Timed, "_time", lambda _, repeats: made.time(repeats))
+    monkeypatch.setattr(choosing._Timed, "_time", lambda timed, _: made.time(timed))
     return made
 
 

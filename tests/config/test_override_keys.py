@@ -21,6 +21,7 @@ OF_VALID = [
 OTHERS = [
     *("tied", "layer_folder", "initializer", "init_from", "lr_scheduler", "lr_step", "clip_grad_norm", "slices"),
     *("bitwise", "shard_optimizer", "sync_batch_norm", "early_stopping", "checkpoint", "compiled", "blas", "threads"),
+    "loop_threads",
 ]
 
 

@@ -64,6 +64,7 @@ checkpoint: {every: 1 epoch, keep: 3}
 compiled: false
 blas: null
 threads: null
+loop_threads: null
 """
 
 

@@ -168,8 +168,12 @@ def test_a_blas_that_is_gone_is_refused_when_a_run_goes_on(
 
 def test_a_trainer_takes_them() -> None:
     model = Sequential(Linear(2, 3), seed=0)
-    for settings in ({"blas": "numpy"}, {"threads": 1}):
-        with pytest.raises(ValueError, match=r"^blas and threads are settings of compiled steps"):
+    given: list[dict[str, Any]] = [{"blas": "numpy"}, {"threads": 1}, {"loop_threads": 1}]
+    for settings in given:
+        with pytest.raises(ValueError, match=r"^blas, threads and loop_threads are settings of compiled steps"):
             Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1), check_every=0, **settings)
-    with pytest.raises(ConfigError, match=r"^threads must be 1 to \d+, .*, not 0$"):
-        Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1), check_every=0, compiled=True, threads=0)
+    bad: list[dict[str, Any]] = [{"threads": 0}, {"loop_threads": 0}]
+    for settings in bad:
+        (name,) = settings
+        with pytest.raises(ConfigError, match=rf"^{name} must be 1 to \d+, .*, not 0$"):
+            Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1), check_every=0, compiled=True, **settings)

@@ -124,7 +124,7 @@ def test_other_differences_are_refused(config_path: Path, tmp_path: Path, overri
     before = sorted((tmp_path / "run").rglob("*"))
     with pytest.raises(ConfigError) as caught:
         resume(tmp_path / "run", overrides)
-    allowed = "epochs, early_stopping, checkpoint, gradient_check, blas, threads"
+    allowed = "epochs, early_stopping, checkpoint, gradient_check, blas, threads, loop_threads"
     assert str(caught.value) == f"{message}\na run that goes on may only change {allowed}"
     assert sorted((tmp_path / "run").rglob("*")) == before
     resume(tmp_path / "run", ["seed=0", "gradient_check={every: 2, memory: 1 MB}", "checkpoint.keep=1"])

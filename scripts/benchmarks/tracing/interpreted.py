@@ -1,5 +1,6 @@
 """Random programs, compiled to kernels whose text Python itself runs: the results must be those of the program.
 
+Every loop that may be cut is cut into its iterations, and the last of them runs first.
 numba would take a second for each. The tests of layers test what numba and LLVM make of a kernel.
 """
 
@@ -10,6 +11,7 @@ import functools
 import math
 import sys
 import time
+import unittest.mock
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from benchmarks.tracing.drawing import draw_program
 from benchmarks.tracing.fuzz import traced
 from benchmarks.tracing.programs import Program
 from nn_manual.arrays import Array
+from nn_manual.compile import parallel
+from nn_manual.compile.driver import text_of
 from nn_manual.compile.nests import External
 from nn_manual.compile.program import Address, KernelCall, program
 from nn_manual.compile.program import Program as Compiled
@@ -112,15 +116,10 @@ def run(compiled: Compiled, inputs: dict[str, Array]) -> dict[str, Array]:
             run_operation(call.operation, view_of)
             continue
         assert isinstance(call, KernelCall)
-        names = _names()
-        if call.kernel.endswith("_product"):
-            gemm, a, b, m, n, k, *rest = map(address, call.arguments)
-            at_a, row_a, at_b, row_b, at_c, row_c = rest
-            of = functools.partial(Pointer, call.kernel[:2])
-            _product(gemm, a, b, m, n, k, of(at_a), row_a, of(at_b), row_b, 0, of(at_c), row_c)
-        else:
-            exec(call.kernel, names)
-            names["entry"](list(map(address, call.arguments)))
+        names, extent = _names(), call.apart.extent if call.apart else 1
+        exec(text_of(call.kernel), names)
+        for first in reversed(range(extent)):
+            names["entry"](list(map(address, call.arguments)), first, first + 1)
     return {name: view_of(view).copy() for name, view in compiled.results.items()}
 
 
@@ -133,7 +132,8 @@ def differs(drawn: Program) -> tuple[str, Compiled | None]:
     except CannotTrace:
         return "", None
     expected = drawn.run({name: array.copy() for name, array in others.items()})
-    compiled = program(trace)
+    with unittest.mock.patch.multiple(parallel, LEAST_WORK=0, GRAIN=1, PRODUCT_GRAIN=1):
+        compiled = program(trace)
     with np.errstate(all="ignore"):
         found = run(compiled, others)
     for name, array in expected.items():
