@@ -17,8 +17,8 @@ import numpy as np
 
 from nn_manual.compile.blas import Blas, BlasName, Choice, blas_of, blases, free_cores
 from nn_manual.compile.cache import Folder, Kernels, write
-from nn_manual.compile.own_products import Factors, kernel, suits
-from nn_manual.compile.parallel import product_apart, product_name
+from nn_manual.compile.own_products import Factors, suits
+from nn_manual.compile.parallel import blas_apart, product_name
 
 #: Larger sizes are cut to this one when they are timed. Above it the speed of a product changes little, and ten
 #: products of this size take some 20 ms.
@@ -101,8 +101,7 @@ def fastest(products: Counter[Factors], wanted: Choice, folder: Folder) -> tuple
         for blas in among
         if threads <= blas.num_threads or wanted.threads is not None  # the user's environment may allow fewer
     ]
-    if len(counts) == 1:  # own loops are the same with every BLAS
-        products = Counter({each: count for each, count in products.items() if not suits(each, counts[0])})
+    products = Counter({each: count for each, count in products.items() if not suits(each)})
     if len(candidates) == 1 or not products:
         return candidates[0][0].name, candidates[0][1]
     kernels = {bits: Kernels(bits, folder) for bits in (32, 64)}
@@ -152,8 +151,8 @@ class _Clock:
 
 
 class _Timed:
-    """Times one kind of product, on memory of its own, by a BLAS or in own loops, as a plan on so many threads would
-    run it. `weight` is the work of a step in such products, divided by the work of the one that is timed.
+    """Times one kind of product of a BLAS, on memory of its own, as a plan on so many threads would run it. `weight` is
+    the work of a step in such products, divided by the work of the one that is timed.
     """
 
     def __init__(self, factors: Factors, count: int, blas: Blas, threads: int, kernels: Kernels) -> None:
@@ -176,10 +175,8 @@ class _Timed:
         arguments = (gemm, *flags, m, n, k, at_a, rows[0], at_b, rows[1], at_c, rows[2])
         self._arguments = np.array(arguments, np.int64)
         timed = factors._replace(m=m, n=n, k=k)
-        cut = None if suits(factors, threads) else product_apart(timed)
-        text = kernel(timed) if suits(factors, threads) else driver.text_of(product_name(timed))
-        pieces = (cut[1].extent, cut[1].size(threads)) if cut else (1, 1)
-        self._calls = np.array([kernels.address(text, "a product"), 0, *pieces], np.int64)
+        cut, address = blas_apart(timed), kernels.address(driver.text_of(product_name(timed)), "a product")
+        self._calls = np.array([address, 0, *((cut.extent, cut.size(threads)) if cut else (1, 1))], np.int64)
         self._pool = pool_of(threads)
 
     @property

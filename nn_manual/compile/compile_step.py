@@ -105,7 +105,7 @@ def compile_trace(
 
     step, folder = lowered(trace), Folder(report)
     blas, threads = choose(step.products, choice, folder)
-    made = step.program(threads)
+    made = step.program(own_products=True)
     kernels = Kernels(blas.integer_bits, folder)
     missing = kernels.missing(made.kernels | ({gather: BATCH} if gather else {}))
     if missing:

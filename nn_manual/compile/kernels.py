@@ -40,16 +40,16 @@ class Written(NamedTuple):
 
 class Kernel:
     """Writes the function of some items. `names` says what the text calls a storage. `unread` are the storages that
-    nobody reads from memory. `loaded` gains the storages that the function reads. Products are calls of a BLAS or, if
-    `threads` is given, own loops where these are faster on so many threads. `is_cut` says that the outermost loop runs
-    in pieces.
+    nobody reads from memory. `loaded` gains the storages that the function reads. Products are calls of a BLAS or, with
+    `own_products`, own loops where these are faster. `is_cut` says that the outermost loop runs in pieces.
     """
 
     def __init__(
         self, items: Sequence[Item], names: dict[int, str], unread: set[int], loaded: set[int],
-        threads: int | None = None, *, is_cut: bool = False,
+        *, own_products: bool = False, is_cut: bool = False,
     ) -> None:
-        self.items, self.unread, self.loaded, self._threads, self._is_cut = items, unread, loaded, threads, is_cut
+        self.items, self.unread, self.loaded = items, unread, loaded
+        self._own_products, self._is_cut = own_products, is_cut
         leaves = [leaf for item in items for leaf in leaves_of(item)]
         self._arguments = KernelArguments(leaves, names, loaded)
         self._products: list[str] = []
@@ -196,7 +196,7 @@ class Kernel:
         factors, own = factors_of(leaf), layout(leaf.output)
         assert own is not None
         dtype = factors.dtype
-        if self._threads is not None and suits(factors, self._threads):
+        if self._own_products and suits(factors):
             function = own_name(factors)
             self._own[function] = own_text(factors)
             c, row_c = self._arguments.pointer_to(leaf.output), self._arguments.integer(own.row)

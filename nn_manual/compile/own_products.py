@@ -1,4 +1,4 @@
-"""Matrix products in own loops, on one thread.
+"""Matrix products in own loops. Several threads may have rows of their own: each number is computed in the same way.
 
 A BLAS first copies both factors, and uses the same tiles for all sizes. Here the tile depends on the sizes, and only a
 transposed b is copied, a part at a time. On an AMD EPYC with AVX-512, OpenBLAS takes 1.05 to 1.5 times as long for the
@@ -32,8 +32,6 @@ LEAST_FILLED = 0.75
 FEWEST_ROWS_OF_TRANSPOSED = 8
 #: With more multiplications the factors don't fit into the cache, and a BLAS orders its work for that.
 MOST_MULTIPLICATIONS = 2**28
-#: With more multiplications several threads are faster, and only a BLAS uses several.
-MOST_ON_SEVERAL_THREADS = 2**19
 
 #: A product as a function that a kernel calls.
 FUNCTION = '''
@@ -43,14 +41,14 @@ def {name}(a, row_a, b, row_b, c, row_c, m, n, k):
 {body}
 '''
 
-#: A product as a kernel of its own, with the arguments of a BLAS's product.
+#: Some rows of a product as a kernel of its own, with the arguments of a BLAS's product.
 KERNEL = '''
 @cfunc("int64(CPointer(int64), int64, int64)", error_model="numpy", cache=True)
-def entry(arguments, _, __):
-    m, n, k = arguments[3], arguments[4], arguments[5]
-    a, row_a = {dtype}_apart(arguments[6]), arguments[7]
-    b, row_b = {dtype}_apart(arguments[8]), arguments[9]
-    c, row_c = {dtype}_apart(arguments[10]), arguments[11]
+def entry(arguments, first_row, last_row):
+    m, n, k = last_row - first_row, arguments[4], arguments[5]
+    row_a, row_b, row_c = arguments[7], arguments[9], arguments[11]
+    a, b = shifted({dtype}_apart(arguments[6]), first_row * {step_a}), {dtype}_apart(arguments[8])
+    c = shifted({dtype}_apart(arguments[10]), first_row * row_c)
 {body}
     return 0
 '''
@@ -92,13 +90,12 @@ def factors_of(leaf: Product) -> Factors:
     return Factors(code(leaf.output.dtype), a.is_transposed, b.is_transposed, m, n, k)
 
 
-def suits(factors: Factors, threads: int) -> bool:
-    """Whether own loops are faster than a BLAS on so many threads."""
+def suits(factors: Factors) -> bool:
+    """Whether own loops are faster than a BLAS."""
     m, n, k, width = *factors[3:], factors.width
     if not width or not k or (factors.transposed_b and m < FEWEST_ROWS_OF_TRANSPOSED):
         return False
-    most = MOST_MULTIPLICATIONS if threads == 1 else MOST_ON_SEVERAL_THREADS
-    return m * n * k <= most and n >= LEAST_FILLED * -(-n // width) * width
+    return m * n * k <= MOST_MULTIPLICATIONS and n >= LEAST_FILLED * -(-n // width) * width
 
 
 class _Tiles(NamedTuple):
@@ -147,7 +144,13 @@ def text(factors: Factors) -> str:
 
 def kernel(factors: Factors) -> str:
     """The text of the kernel."""
-    return KERNEL.format(dtype=factors.dtype, body=_body(factors))
+    step_a = "1" if factors.transposed_a else "row_a"
+    return KERNEL.format(dtype=factors.dtype, step_a=step_a, body=_body(factors))
+
+
+def grain(factors: Factors) -> int:
+    """Threads get multiples of so many rows: then each row is in a tile like that in the whole product."""
+    return _tiles(factors).rows
 
 
 def _body(factors: Factors) -> str:
@@ -188,8 +191,8 @@ def _panel(factors: Factors, tiles: _Tiles, vectors: int, count: str) -> list[st
         )
 
     lines += [f"for i in range(0, m - {tiles.rows - 1}, {tiles.rows}):", f"    {tile(tiles.rows)}"]
-    if tiles.rows_left:
-        lines += [f"i = m - {tiles.rows_left}", tile(tiles.rows_left)]
+    if tiles.rows_left:  # in the last of the rows
+        lines += [f"if m % {tiles.rows}:", f"    i = m - {tiles.rows_left}", f"    {tile(tiles.rows_left)}"]
     return lines
 
 

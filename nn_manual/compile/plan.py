@@ -39,9 +39,9 @@ class Done(NamedTuple):
 class Plan:
     """Runs steps of one shape on the model's own memory. See compile_step.
 
-    `reasons` says, for each operation that NumPy runs, why it isn't compiled. Products are calls of `blas`. A large one
-    is cut into as many pieces as there are `threads`, each of which a thread computes by itself. Long loops run on
-    `loop_threads` threads.
+    `reasons` says, for each operation that NumPy runs, why it isn't compiled. Products are own loops or calls of
+    `blas`. A large call is cut into as many pieces as there are `threads`, each of which a thread computes by itself.
+    Long loops run on `loop_threads` threads.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class Plan:
 
         self.model, self.optimizer, self.program, self.blas, self.threads = model, optimizer, made, blas, threads
         self.kernels, self._run, self.loop_threads = kernels, driver.run, loop_threads
-        is_cut = any(isinstance(call, KernelCall) and call.apart is not None for call in made.calls)
-        self._pool = pool_of(max(threads, loop_threads)) if is_cut else None
+        of_calls = [self._pieces(call) for call in made.calls if isinstance(call, KernelCall)]
+        self._pool = pool_of(max(threads, loop_threads)) if any(size < extent for extent, size in of_calls) else None
         self.reasons = [f"{each.place}: {each.reason}" for each in made.external]
         self._workspace = _aligned(made.num_bytes)
         names = ["", *made.sizes, "losses", "f4_gemm", "f8_gemm", "workspace", *made.constants]
@@ -107,8 +107,8 @@ class Plan:
         """The extent of the call's loop, and the size of its pieces."""
         if call.apart is None:
             return 1, 1
-        count = self.threads if call.is_product else 1 if self.loop_threads == 1 else PIECES * self.loop_threads
-        return call.apart.extent, call.apart.size(count)
+        count = 1 if self.loop_threads == 1 else PIECES * self.loop_threads
+        return call.apart.extent, call.apart.size(self.threads if call.apart.moves_bits else count)
 
     def run(
         self, inputs: Array | Rows, targets: Array, of_steps: Mapping[str, Array], copies: Copies | None = None

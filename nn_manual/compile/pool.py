@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from nn_manual.compile import driver
 
 
 class Pool:
-    """So many helping threads. One plan at a time has them."""
+    """So many helping threads, or as many as the system grants: a plan waits for none that isn't there. One plan at a
+    time has them.
+    """
 
     def __init__(self, num_helpers: int) -> None:
         self._owner, self._num_runs = threading.Lock(), 0
@@ -21,8 +23,9 @@ class Pool:
         start = -memory.ctypes.data % driver.CONTROL_BYTES // 8
         self._control = memory[start : start + driver.CONTROL_BYTES // 8]
         self._wake = [threading.Semaphore(0) for _ in range(num_helpers)]
-        for wake in self._wake:
-            threading.Thread(target=self._help, args=(wake,), name="nn_manual: loops", daemon=True).start()
+        with suppress(RuntimeError):  # no more threads
+            for wake in self._wake:
+                threading.Thread(target=self._help, args=(wake,), name="nn_manual: loops", daemon=True).start()
 
     def _help(self, wake: threading.Semaphore) -> None:
         while True:

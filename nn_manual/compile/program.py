@@ -19,7 +19,7 @@ from nn_manual.compile.lowering import nests_of
 from nn_manual.compile.nests import Access, External, Fence, Item, Product, collapse, leaves_of
 from nn_manual.compile.operands import Operands
 from nn_manual.compile.own_products import Factors, factors_of
-from nn_manual.compile.parallel import Apart, apart, product_apart, product_name
+from nn_manual.compile.parallel import Apart, apart, blas_apart, own_apart, product_name
 from nn_manual.compile.products import layout
 from nn_manual.compile.scalar import code
 from nn_manual.compile.single_assignment import with_single_assignment, without_dead
@@ -139,7 +139,7 @@ class Lowered:
 
     def __init__(self, trace: Trace, operands: Operands, items: Sequence[Item]) -> None:
         self.trace, self.items, self.constants = trace, items, dict(operands.constants)
-        self._threads: int | None = None
+        self._own_products = False
         self.storages = operands.storages
         self.constants |= {i: each.initial for i, each in enumerate(self.storages) if each.initial is not None}
         #: The names of storages in kernels.
@@ -147,11 +147,9 @@ class Lowered:
         self.names |= dict.fromkeys(self.constants, "constant")
         self.unread = self._unread()
 
-    def program(self, threads: int | None = None) -> Program:
-        """The whole program. A BLAS computes products; with `threads`, own loops do where they are faster on so many
-        threads.
-        """
-        self._threads = threads
+    def program(self, *, own_products: bool = False) -> Program:
+        """The whole program. A BLAS computes products; with `own_products`, own loops do where they are faster."""
+        self._own_products = own_products
         lives = self._lives()
         places, num_bytes = offsets(lives)
         self.where = {i: Address("workspace", place) for i, place in places.items()}
@@ -207,12 +205,12 @@ class Lowered:
         places = tuple(dict.fromkeys(leaf.place for leaf in leaves_of(item)))
         if isinstance(item, Product):
             factors = factors_of(item)
-            is_own = self._threads is not None and own_products.suits(factors, self._threads)
-            cut = None if is_own else product_apart(factors)
-            kernel = own_products.kernel(factors) if is_own else product_name(factors)
-            return KernelCall(kernel, self._product(item), places, is_product=True, apart=cut and cut[1])
-        of_loop = apart(item)
-        written = Kernel([item], self.names, self.unread, set(), self._threads, is_cut=bool(of_loop)).written()
+            if self._own_products and own_products.suits(factors):
+                return KernelCall(own_products.kernel(factors), self._product(item), places, True, own_apart(factors))
+            return KernelCall(product_name(factors), self._product(item), places, True, blas_apart(factors))
+        of_loop, is_own = apart(item), self._own_products
+        kernel = Kernel([item], self.names, self.unread, set(), own_products=is_own, is_cut=bool(of_loop))
+        written = kernel.written()
         pointers = (self._address(pointer.storage, pointer.offset) for pointer in written.pointers)
         arguments: list[Argument] = [*pointers, *written.integers, *map(Address, written.products)]
         return KernelCall(written.text, tuple(arguments), places, apart=of_loop)

@@ -9,23 +9,27 @@ import pytest
 
 from nn_manual import SGD, CausalSelfAttention, MSELoss, Sequential
 from nn_manual.arrays import Array
-from nn_manual.compile import own_products
+from nn_manual.compile import own_products, parallel
 from nn_manual.compile.cache import Folder, Kernels
 from nn_manual.compile.own_products import DEPTH, Factors, kernel, suits, vector_bytes
+from nn_manual.compile.parallel import own_apart
 from nn_manual.compile.program import KernelCall, lowered
 from nn_manual.trace.step import trace_step
 
 pytestmark = pytest.mark.skipif(not vector_bytes(), reason="own loops are for processors with AVX2")
 
 
-def product(factors: Factors, a: Array, b: Array, c: Array) -> None:
-    """c = a @ b; a and b are given as they lie in memory."""
+def product(factors: Factors, a: Array, b: Array, c: Array, pieces: int = 0) -> None:
+    """c = a @ b, in so many pieces or whole; a and b are given as they lie in memory."""
     address = Kernels(64, Folder(print)).address(kernel(factors), "")
     arguments = [0, factors.transposed_a, factors.transposed_b, *factors[3:]]
     for array in (a, b, c):
         arguments += [array.ctypes.data, array.strides[0] // array.itemsize]
-    entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(address)
-    assert entry((ctypes.c_int64 * len(arguments))(*arguments)) == 0
+    entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
+    size = pieces and own_apart(factors).size(pieces)
+    for first in range(0, factors.m, size or factors.m):
+        last = min(factors.m, first + (size or factors.m))
+        assert entry((ctypes.c_int64 * len(arguments))(*arguments), first, last) == 0
 
 
 SIZES = [
@@ -61,6 +65,24 @@ def test_it_is_the_product(m: int, n: int, k: int, layouts: str) -> None:
         np.testing.assert_array_equal(c[:, n:], 7)
 
 
+@pytest.mark.parametrize("layouts", ["nn", "tt"])
+@pytest.mark.parametrize(("m", "n", "k"), [(300, 70, 90), (131, 128, 300), (64, 64, 512)])
+@pytest.mark.parametrize("pieces", [2, 3, 7])
+def test_pieces_give_the_same_bits(
+    m: int, n: int, k: int, layouts: str, pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "LEAST_WORK", 1)
+    draw = np.random.default_rng(0).standard_normal
+    a, b = draw((m, k), np.float32), draw((k, n), np.float32)
+    a, b = (np.ascontiguousarray(each.T) if which == "t" else each for each, which in zip((a, b), layouts, strict=True))
+    factors = Factors("f4", layouts[0] == "t", layouts[1] == "t", m, n, k)
+    whole, cut = np.full((2, m, n), np.nan, np.float32)
+    product(factors, a, b, whole)
+    product(factors, a, b, cut, pieces)
+    assert own_apart(factors).size(pieces) < m
+    assert whole.tobytes() == cut.tobytes()
+
+
 @pytest.mark.parametrize("is_transposed", [False, True])
 def test_what_is_no_number_stays(*, is_transposed: bool) -> None:
     a, b = np.ones((8, 300), np.float32), np.ones((16, 300) if is_transposed else (300, 16), np.float32)
@@ -88,35 +110,33 @@ def test_where_a_matrix_lies_decides_no_bit(m: int, n: int, k: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("factors", "threads", "is_worth_it"),
+    ("factors", "is_worth_it"),
     [
-        (Factors("f4", False, True, 64, 64, 64), 1, True),
-        (Factors("f4", False, True, 64, 64, 64), 2, True),
-        (Factors("f4", False, False, 128, 512, 512), 1, True),
-        (Factors("f4", False, False, 128, 512, 512), 2, False),  # several threads are faster
-        (Factors("f4", False, False, 256, 2048, 2048), 1, False),  # larger than a cache
-        (Factors("f4", True, False, 64, 2, 64), 1, False),  # most of a vector would be empty
-        (Factors("f4", False, True, 4, 64, 64), 1, False),  # little work for a factor that is copied
-        (Factors("f4", False, False, 4, 64, 64), 1, True),
-        (Factors("f4", False, False, 64, 64, 0), 1, False),  # zeros
+        (Factors("f4", False, True, 64, 64, 64), True),
+        (Factors("f4", False, False, 128, 512, 512), True),
+        (Factors("f4", False, False, 256, 2048, 2048), False),  # larger than a cache
+        (Factors("f4", True, False, 64, 2, 64), False),  # most of a vector would be empty
+        (Factors("f4", False, True, 4, 64, 64), False),  # little work for a factor that is copied
+        (Factors("f4", False, False, 4, 64, 64), True),
+        (Factors("f4", False, False, 64, 64, 0), False),  # zeros
     ],
 )
-def test_which_products(factors: Factors, threads: int, *, is_worth_it: bool) -> None:
-    assert suits(factors, threads) == is_worth_it
+def test_which_products(factors: Factors, *, is_worth_it: bool) -> None:
+    assert suits(factors) == is_worth_it
 
 
 def test_no_processor_without_such_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_products, "vector_bytes", lambda: 0)
-    assert not suits(Factors("f4", False, True, 64, 64, 64), 1)
+    assert not suits(Factors("f4", False, True, 64, 64, 64))
 
 
-def test_a_step_has_them_on_so_many_threads() -> None:
-    """Alone and in the loops of attention. Without a number of threads a BLAS computes all products."""
+def test_a_step_may_have_them() -> None:
+    """Alone and in the loops of attention. By default a BLAS computes all products."""
     model = Sequential(CausalSelfAttention(embed_dim=64, num_heads=2), seed=0)
     batch = np.ones((2, 32, 64), np.float32), np.zeros((2, 32, 64), np.float32)
     step = lowered(trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch))
-    assert all(suits(factors, 1) for factors in step.products)
-    made = step.program(1)
+    assert all(map(suits, step.products))
+    made = step.program(own_products=True)
     assert not any("f4_gemm" in text for text in made.kernels)
     whole = {call.kernel for call in made.calls if isinstance(call, KernelCall) and call.is_product}
     assert whole

@@ -15,7 +15,7 @@ from nn_manual.compile import driver, parallel
 from nn_manual.compile.blas import Choice
 from nn_manual.compile.nests import Loop
 from nn_manual.compile.own_products import Factors
-from nn_manual.compile.parallel import GRAIN, PRODUCT_GRAIN, Apart, apart, product_apart
+from nn_manual.compile.parallel import GRAIN, PRODUCT_GRAIN, Apart, apart, blas_apart, own_apart, product_name
 from nn_manual.compile.pool import Pool, pool_of
 from nn_manual.compile.program import KernelCall, lowered
 from nn_manual.trace.tracer import Tracer
@@ -45,11 +45,11 @@ def at_indices(x: Array, indices: Array) -> Array:
     ("formula", "array", "expected"),
     [
         (lambda x: x * 2, LARGE, [Apart(1 << 20, GRAIN)]),
-        (lambda x: np.exp(x), LARGE[:10_000], [Apart(10_000, GRAIN)]),
-        (lambda x: x * 2, LARGE[:60_000], [None]),  # too little work
+        (lambda x: np.exp(x), LARGE[:30_000], [Apart(30_000, GRAIN)]),
+        (lambda x: x * 2, LARGE[:200_000], [None]),  # too little work
         (lambda x: x.sum(), LARGE, [None]),  # one sum over all iterations
         (lambda x: x.sum(axis=1), WIDE, [Apart(1000, 1)]),  # a sum in each
-        (lambda x: x.T * 2, np.ones((500, 7), np.float32).repeat(40, axis=0), [Apart(20000 * 7, GRAIN)]),
+        (lambda x: x.T * 2, np.ones((500, 7), np.float32).repeat(80, axis=0), [Apart(40000 * 7, GRAIN)]),
         (lambda x: np.add.reduce(np.exp(x), axis=0), WIDE, [None]),
     ],
 )
@@ -73,9 +73,14 @@ def test_pieces_are_multiples_of_a_grain() -> None:
 
 
 def test_the_longer_side_of_a_product_is_cut() -> None:
-    assert product_apart(Factors("f4", False, False, 512, 256, 64)) == ("rows", Apart(512, PRODUCT_GRAIN))
-    assert product_apart(Factors("f4", False, False, 256, 512, 64)) == ("columns", Apart(512, PRODUCT_GRAIN))
-    assert product_apart(Factors("f4", False, False, 32, 32, 32)) is None
+    for (m, n), side in (((512, 256), "rows"), ((256, 512), "columns")):
+        factors = Factors("f4", False, False, m, n, 64)
+        assert blas_apart(factors) == Apart(512, PRODUCT_GRAIN, moves_bits=True)
+        assert product_name(factors) == f"f4_product_{side}"
+    small = Factors("f8", False, False, 32, 32, 32)
+    assert blas_apart(small) is None
+    assert own_apart(small) == Apart(32, 32)
+    assert product_name(small) == "f8_product"
 
 
 def trained(net: Callable[[], tuple[Sequential, Array, Array]], threads: int, loop_threads: int) -> list[bytes]:
@@ -170,6 +175,15 @@ def entry(arguments, first, last):
     for thread in threads:
         thread.join()
     assert found == [[5000] * 1001] * 2
+
+
+def test_a_system_may_grant_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with Pool(2).helping() as control:
+        assert control
 
 
 def test_a_loop_whose_threads_are_elsewhere_runs_alone() -> None:

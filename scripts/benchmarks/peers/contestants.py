@@ -130,7 +130,7 @@ def products(subject: Subject) -> Epoch:
     plan = compile_step(model, trainer.loss, optimizer, inputs[0], targets[0], trainer.clip_grad_norm, lambda _: None)
     calls = [call for call in plan.program.calls if isinstance(call, KernelCall) and call.is_product]
     of_products = plan.program._replace(calls=calls)  # type: ignore[arg-type]  # a list of some
-    floor = Plan(model, optimizer, of_products, plan.kernels, plan.blas, plan.threads)
+    floor = Plan(model, optimizer, of_products, plan.kernels, plan.blas, plan.threads, plan.loop_threads)
     of_steps = {
         f"{i}.{name}": np.full(len(inputs), value, model.dtype)
         for i, part in enumerate(optimizer.parts)
