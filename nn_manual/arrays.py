@@ -36,7 +36,7 @@ def namespace(array: object) -> ModuleType:
 
 def size_of(shape: Shape) -> int:
     """Number of elements of an array of this shape; 1 for the shape ()."""
-    return math.prod(shape)
+    return int(math.prod(shape))  # a shape of NumPy's integers has one, which JSON doesn't take
 
 
 def placeholder(shape: Shape, dtype: np.dtype[Any]) -> Array:

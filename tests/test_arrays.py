@@ -3,6 +3,7 @@ import re
 import resource
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,3 +149,10 @@ def test_what_padded_sequences_are_not() -> None:
         list(padded)  # type: ignore[call-overload]  # what somebody may try
     with pytest.raises(TypeError, match=r"^Padded is two arrays, and none of them alone: its array and its lengths$"):
         np.asarray(padded)
+
+
+def test_the_size_of_a_shape_of_numpys_integers_is_a_python_integer() -> None:
+    """JSON takes no other: a run with such a shape would end in an error when it writes its summary."""
+    shape: Any = np.int64(2), np.prod([3, 4])
+    size = size_of(shape)
+    assert (type(size), size) == (int, 24)

@@ -191,10 +191,13 @@ def unroll(options: argparse.Namespace) -> int:
     if options.run and options.output.suffix == ".npz":
         raise ConfigError(f"--output {options.output}: that is the name of what the script reads")
     from nn_manual.config import load_config, reported
+    from nn_manual.unroll.command import check_output, write
     from nn_manual.unroll.command import unroll as unroll_config
-    from nn_manual.unroll.command import write
 
     config = load_config(options.config, options.overrides)
+    if options.output is not None:
+        files = [options.output, *([options.output.with_suffix(".npz")] if options.run else [])]
+        check_output(files, options.config, config)
     beside = options.output.with_suffix(".npz").name if options.run else ""
     with reported(config.named_layers().values(), config.layer_folder, checked=True):
         unrolled = unroll_config(config, options.config.name, run=beside)
@@ -213,11 +216,12 @@ def list_components(options: argparse.Namespace) -> int:
 def schema(options: argparse.Namespace) -> int:
     """Print or write the JSON Schema of a config. Returns the exit status."""
     from nn_manual.config.json_schema import schema_text
-    from nn_manual.use.schema_file import write_schema
+    from nn_manual.use.schema_file import check_replaceable, write_schema
 
     if options.output is None:
         print(schema_text(), end="")
     else:
+        check_replaceable(options.output)
         write_schema(options.output)
         print(one_line(str(options.output)))
     return 0

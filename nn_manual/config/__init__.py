@@ -2,6 +2,7 @@
 
 from nn_manual.config.config_file import dump_config, load_config
 from nn_manual.config.misfits import check_sizes
+from nn_manual.config.read_back import check_read_back
 from nn_manual.config.run_config import Checkpointing, EarlyStopping, GradientCheck, RunConfig
 from nn_manual.config.user_layers import reported
 
@@ -10,6 +11,7 @@ __all__ = [
     "EarlyStopping",
     "GradientCheck",
     "RunConfig",
+    "check_read_back",
     "check_sizes",
     "dump_config",
     "load_config",

@@ -97,11 +97,12 @@ def text_of(path: Path) -> str:
 
 
 def _read_tuple(members: tuple[Any, ...], name: str, node: Node, folder: Path, errors: Errors) -> Any:
-    """A list of as many values as a tuple has members, which are all of one type."""
+    """A list of as many values as a tuple has members, which are all of one type; of any number for `tuple[int, ...]`.
+    """
     values = read_leaf(GenericAlias(list, members[:1]), name, node, folder, errors)
     if values is MISSING:
         return MISSING
-    if len(values) != len(members):
+    if members[1:] != (...,) and len(values) != len(members):
         errors.add(node.name_place, f"{name} must be a list of {len(members)}, not of {len(values)}")
         return MISSING
     return tuple(values)

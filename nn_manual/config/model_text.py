@@ -11,7 +11,7 @@ from typing import Literal
 from nn_manual.config.build import Builder
 from nn_manual.config.config_file import dump_yaml, plain_of
 from nn_manual.config.run_config import Layers
-from nn_manual.config.user_layers import Importer, kept_streams
+from nn_manual.config.user_layers import Importer, kept_streams, why_not_found
 from nn_manual.config.yaml_tree import Errors, Place, read_tree
 from nn_manual.layers import Layer
 from nn_manual.layers.composite import descendants
@@ -59,3 +59,5 @@ def _check_held(layers: Iterable[Layer]) -> None:
             raise TypeError(f"{own.__name__} {words}")
         if own.__module__ == "__main__":  # a script or a notebook, which nobody imports
             raise TypeError(f"{own.__name__} is defined in __main__, where nobody finds it again: move it to a module")
+        if words := why_not_found(own):
+            raise TypeError(words)

@@ -48,6 +48,19 @@ def import_path(layer_class: type[Layer]) -> str:
     return name if named(Layer).get(name) is layer_class else f"{layer_class.__module__}:{name}"
 
 
+def why_not_found(layer_class: type[Layer]) -> str:
+    """Why the class isn't what its import path names, in words; empty where it is."""
+    module, name = layer_class.__module__, layer_class.__name__
+    found = getattr(sys.modules.get(module), name, None)
+    if found is layer_class or import_path(layer_class) == name:
+        return ""
+    count = "another" if isinstance(found, type) else "no"
+    return (
+        f"the class is called {name}, and module {module} has {count} class of that name: give it the name under which "
+        "the module has it (as_layer takes name=)"
+    )
+
+
 class Importer:
     """Imports layers from the modules in `folder` and from installed packages; each module once.
 

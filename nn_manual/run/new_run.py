@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nn_manual.config import RunConfig, dump_config
+from nn_manual.config import RunConfig, check_read_back
 from nn_manual.data import Split
 from nn_manual.run.agreement import agree, check_all_see
 from nn_manual.run.epochs import train
@@ -41,7 +41,7 @@ def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE, *, has_
         writer.note(note)
     _note_schedule(config, split, writer)
     agree(config, split, model, group, **{"--run-dir": str(directory)})
-    dump_config(config)  # raises for a path that no config can hold, before anything is made
+    check_read_back(config)  # before anything is made
     writer.create()
     check_all_see(directory, group)
     group.connect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,6 +128,16 @@ def _difference(
 def _given_name(name: str) -> str:
     layer, is_noise, local = name.partition(".noise.")
     return f"{local}_{layer.replace('.', '_')}" if is_noise else name.replace(".", "_")
+
+
+def check_output(written: Sequence[Path], config_file: Path, config: RunConfig) -> None:
+    """Raise ConfigError where one of the files to be written would replace a file that the run reads."""
+    parts = [part for part in (config.data, config.init_from) if is_dataclass(part)]
+    values = (getattr(part, field.name) for part in parts for field in fields(part))
+    for read in (config_file, *(value for value in values if isinstance(value, Path))):
+        for file in written:
+            if read.exists() and file.exists() and file.samefile(read):
+                raise ConfigError(f"--output {written[0]}: {file} is read by the run, and would be lost")
 
 
 def write(unrolled: Unrolled, output: Path | None) -> None:

@@ -79,6 +79,7 @@ def test_a_layer_without_settings_that_are_known(tmp_path: Path) -> None:
     for wrong, words in (
         (type("Plainer", (Tanh,), {}), r"^Plainer is no dataclass"),
         (dataclass(eq=False)(type("Mine", (Tanh,), {"__module__": "__main__"})), "^Mine is defined in __main__"),
+        (dataclass(eq=False)(type("Elsewhere", (Tanh,), {})), "^the class is called Elsewhere, and module .* has no"),
     ):
         with pytest.raises(TypeError, match=words):
             save_model(Sequential(wrong()), tmp_path / "model.safetensors")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nn_manual import cli
 from nn_manual.config.json_schema import schema_text
 from nn_manual.use.schema_file import FIRST_LINE, SCHEMA_FILE, write_schema
 
@@ -27,3 +28,12 @@ def test_each_config_names_the_schema_beside_it(path: Path) -> None:
     assert path.read_text(encoding="utf-8").splitlines()[0] == FIRST_LINE
     name = FIRST_LINE.removeprefix("# yaml-language-server: $schema=")
     assert (path.parent / name).is_file()
+
+
+def test_a_config_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run.yaml").write_text("seed: 1\n")
+    assert cli.main(["schema", "-o", str(tmp_path / "run.yaml")]) == 2
+    assert "run.yaml stands where the schema belongs, and isn't one" in capsys.readouterr().err
+    assert (tmp_path / "run.yaml").read_text() == "seed: 1\n"
+    for _ in range(2):  # one schema takes the place of another
+        assert cli.main(["schema", "-o", str(tmp_path / "schema.json")]) == 0

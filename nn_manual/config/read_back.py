@@ -1,0 +1,58 @@
+"""Whether a run's config.yaml will be read as its config: layers of the user's own are written from the objects."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from types import ModuleType
+
+from yaml.representer import RepresenterError
+
+from nn_manual.config.build import Builder
+from nn_manual.config.config_file import dump_config, plain_of
+from nn_manual.config.run_config import RunConfig
+from nn_manual.config.user_layers import Importer, why_not_found
+from nn_manual.config.yaml_tree import Errors, Place, read_tree
+from nn_manual.errors import ConfigError
+from nn_manual.messages.text import quoted
+
+
+def check_read_back(config: RunConfig) -> None:
+    """Raise ConfigError where `load_config` wouldn't read what `dump_config` writes, or would make other layers of it.
+    """
+    try:
+        text = dump_config(config)
+    except RepresenterError as error:
+        *_, thing = error.args
+        raise ConfigError(f"a config can't hold {quoted(repr(thing))}, of type {type(thing).__name__}") from None
+    if config.layer_folder is None:  # the package's own are what they were made of
+        return
+    for path, layer in config.named_layers().items():
+        if words := why_not_found(type(layer)):
+            raise ConfigError(f"{config.places.get(path, path)}: {words}")
+    errors = Errors()
+    tree = read_tree(text, partial(Place, "config.yaml"), errors)
+    assert tree is not None
+    builder = Builder(config.layer_folder, _Imported(config.layer_folder), errors)
+    arguments = builder.arguments(RunConfig, "the config", tree)
+    try:
+        errors.raise_if_any()
+    except ConfigError as error:
+        lines = "; ".join(str(error).splitlines())
+        raise ConfigError(f"the run's own config couldn't be read again: {lines}") from None
+    again = RunConfig(**arguments).named_layers()
+    for path, layer in config.named_layers().items():
+        was, now = plain_of(layer), plain_of(again[path])
+        if was != now:
+            place, name = config.places.get(path, path), type(layer).__name__
+            raise ConfigError(
+                f"{place}: {name} changes its fields when it is made: the run's config.yaml would have {was}, and make "
+                f"{now} of it. Keep what you compute in an attribute that is no field"
+            )
+
+
+class _Imported(Importer):
+    """Takes the modules that have been imported: run again, they would have other classes."""
+
+    def _module(self, name: str) -> ModuleType:
+        return sys.modules[name] if name in sys.modules else super()._module(name)
