@@ -6,6 +6,7 @@ import sys
 from functools import partial
 from types import ModuleType
 
+import numpy as np
 from yaml.representer import RepresenterError
 
 from nn_manual.config.build import Builder
@@ -14,6 +15,7 @@ from nn_manual.config.run_config import RunConfig
 from nn_manual.config.user_layers import Importer, why_not_found
 from nn_manual.config.yaml_tree import Errors, Place, read_tree
 from nn_manual.errors import ConfigError
+from nn_manual.layers import Layer
 from nn_manual.messages.text import quoted
 
 
@@ -42,12 +44,25 @@ def check_read_back(config: RunConfig) -> None:
         raise ConfigError(f"the run's own config couldn't be read again: {lines}") from None
     again = RunConfig(**arguments).named_layers()
     for path, layer in config.named_layers().items():
+        _check_drawn(layer, again[path], config.places.get(path, path))
         was, now = plain_of(layer), plain_of(again[path])
         if was != now:
             place, name = config.places.get(path, path), type(layer).__name__
             raise ConfigError(
                 f"{place}: {name} changes its fields when it is made: the run's config.yaml would have {was}, and make "
                 f"{now} of it. Keep what you compute in an attribute that is no field"
+            )
+
+
+def _check_drawn(layer: Layer, again: Layer, place: object) -> None:
+    """Raise ConfigError for an array that is another one each time the layer is made: nothing keeps it."""
+    for name, array in vars(layer).items():
+        other = vars(again).get(name)
+        is_float = isinstance(array, np.ndarray) and array.dtype.kind == "f"
+        if isinstance(array, np.ndarray) and not np.array_equal(array, np.asarray(other), equal_nan=is_float):
+            raise ConfigError(
+                f"{place}: {type(layer).__name__} has another {name} each time it is made, and no file keeps it: make "
+                "it a parameter or a buffer, or draw it with a generator that has a seed of its own"
             )
 
 

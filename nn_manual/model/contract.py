@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -15,15 +16,19 @@ from nn_manual.layers.composite import Composite, buffer_names, descendants, has
 from nn_manual.layers.with_buffers import LayerWithBuffers
 from nn_manual.layers.with_noise import LayerWithNoise
 
+#: The attributes of a layer in which a model keeps its memory.
+SET_BY_THE_MODEL = ("param", "grad", "buffer", "noise")
+
 
 def check_layers(*layers: Layer) -> None:
     """Raise TypeError for a field of integers that has a float. Raise LayerError where these layers, or those they are
-    made of, break the contract: a method that returns no shapes or no names; a composite with parameters or buffers
-    beside those of its children, or one that doesn't move theirs; a layer without an `infer` of its own whose forward
-    is for training only.
+    made of, break the contract: a field with the name of an attribute that the model sets; a method that returns no
+    shapes or no names; a composite with parameters or buffers beside those of its children, or one that doesn't move
+    theirs; a layer without an `infer` of its own whose forward is for training only.
     """
     for layer in layers:
         check_layers(*layer.children().values())  # first: a composite's shapes are put together from theirs
+        _check_fields(layer)
         _check_integers(layer)
         checked_shapes(layer, "parameter_shapes", layer.parameter_shapes())
         _check_base(layer)
@@ -33,6 +38,15 @@ def check_layers(*layers: Layer) -> None:
             _check_composite(layer)
         if not defines(type(layer), "infer"):
             _check_evaluation(layer)
+
+
+def _check_fields(layer: Layer) -> None:
+    """Raise LayerError for a dataclass's field with the name of an attribute that the model sets."""
+    own = {field.name for field in fields(layer)} if is_dataclass(layer) else set[str]()
+    for name in SET_BY_THE_MODEL:
+        if name in own:
+            names = ", ".join(SET_BY_THE_MODEL)
+            raise LayerError(f"{type(layer).__name__}: a field can't be called {name}: the model sets {names}")
 
 
 def _check_integers(layer: Layer) -> None:

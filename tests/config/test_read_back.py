@@ -48,6 +48,18 @@ class Rotate(Doubling):
 
 
 @dataclass(eq=False)
+class Drawn(Doubling):
+    def __post_init__(self):
+        self.omega = np.random.standard_normal(3)
+
+
+@dataclass(eq=False)
+class Seeded(Doubling):
+    def __post_init__(self):
+        self.omega = np.random.default_rng(0).standard_normal(3)
+
+
+@dataclass(eq=False)
 class Sizes(Doubling):
     sizes: tuple[int, ...] = (1, 2, 3)
 
@@ -80,7 +92,7 @@ def loaded(name: str, folder: Path) -> RunConfig:
     return load_config(folder / "run.yaml")
 
 
-@pytest.mark.parametrize("name", ["Scale", "Scale: {k: 7}", "Named", "Sizes", "Sizes: {sizes: [4]}"])
+@pytest.mark.parametrize("name", ["Scale", "Scale: {k: 7}", "Named", "Seeded", "Sizes", "Sizes: {sizes: [4]}"])
 def test_what_comes_back_passes(name: str, tmp_path: Path) -> None:
     check_read_back(loaded(name, tmp_path))
 
@@ -90,6 +102,7 @@ def test_what_comes_back_passes(name: str, tmp_path: Path) -> None:
     [
         ("Other", "the class is called Scale, and module fields_that_come_back has another class of that name"),
         ("Pair", "the class is called PairLayer, and module fields_that_come_back has no class of that name"),
+        ("Drawn", "Drawn has another omega each time it is made, and no file keeps it"),
         ("Rotate: {degrees: 180}", "Rotate changes its fields when it is made: .*'degrees': 3.14.*'degrees': 0.05"),
     ],
 )

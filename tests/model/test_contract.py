@@ -293,3 +293,17 @@ def test_a_float_where_an_integer_is_meant(make: Any, message: str) -> None:
 def test_integers_and_unknown_types_are_taken() -> None:
     Sequential(Named(), Named(None, 2), Named(np.int64(3), 2.5, (1, 2)))  # type: ignore[arg-type]
     Sequential(Strange())
+
+
+@pytest.mark.parametrize("name", ["param", "grad", "buffer", "noise"])
+def test_a_field_has_no_name_that_the_model_sets(name: str) -> None:
+    def forward(_: Layer, input: Array) -> tuple[Array, None]:
+        return input, None
+
+    def backward(_: Layer, saved: None, grad_output: Array) -> Array:  # noqa: ARG001 - the contract's signature
+        return grad_output
+
+    methods = {"forward": forward, "backward": backward, "__annotations__": {name: "float"}, name: 0.5}
+    own: Any = dataclass(eq=False)(type("Own", (Layer,), methods))
+    with pytest.raises(LayerError, match=rf"^Own: a field can't be called {name}: the model sets param, grad, buffer,"):
+        Sequential(own())
