@@ -119,14 +119,30 @@ def _cases(module_name: str) -> dict[str, LayerCase]:
         if error.name != module_name:
             raise
         pytest.fail(f"{MARKER}: there is no module {module_name!r}", pytrace=False)
-    try:
-        layers = examples(defined_in(module, Layer))
-    except TypeError as error:  # the default of examples() makes a layer without arguments
-        message = f"{MARKER}: {error}: define its classmethod examples(), which returns (layer, input_shape) pairs"
-        pytest.fail(message, pytrace=False)
-    if not layers:
+    classes = defined_in(module, Layer)
+    if not classes:
         pytest.fail(f"{MARKER}: the module {module_name!r} defines no dataclass that is a Layer", pytrace=False)
+    how = "define its classmethod examples(), which returns (layer, input_shape) pairs"
+    layers = []
+    for name, layer_class in classes.items():
+        try:
+            found = examples({name: layer_class})
+        except TypeError as error:  # the default of examples() makes a layer without arguments
+            pytest.fail(f"{MARKER}: {error}: {how}", pytrace=False)
+        if not found or not all(map(_is_pair, found)):
+            pytest.fail(f"{MARKER}: {name}.examples() returned {found!r}: {how}", pytrace=False)
+        layers += found
     return {
         f"{label(layer)}-{'x'.join(map(str, shape))}-{dtype}-{upstream}": LayerCase(layer, shape, dtype, upstream)
         for (layer, shape), dtype, upstream in itertools.product(layers, DTYPES, KINDS)
     }
+
+
+def _is_pair(example: Any) -> bool:
+    """Whether it is a layer with a shape."""
+    from nn_manual.layers import Layer
+
+    match example:
+        case (Layer(), tuple() as shape):
+            return all(isinstance(size, int) for size in shape)
+    return False

@@ -132,8 +132,22 @@ def test_a_weight_that_is_never_active_proves_nothing(pytester: pytest.Pytester)
             MARKED,
             "gradient_layers: *missing 1 required positional argument: 'num_features': define its classmethod*",
         ),
+        *(
+            (
+                RIGHT.replace("[(cls(3), (4, 3))]", wrong),
+                MARKED,
+                f"gradient_layers: Scale.examples() returned {returned}: define its classmethod*pairs",
+            )
+            for wrong, returned in (
+                *(("(cls(3), (4, 3))", "*"), ("[(cls(3),)]", "*"), ("[(cls(3), 4)]", "*")),
+                ("[]", "[[]]"),
+            )
+        ),
     ],
-    ids=["no module", "no layer", "no fixture", "no argument", "two arguments", "no examples"],
+    ids=[
+        *("no module", "no layer", "no fixture", "no argument", "two arguments", "no examples"),
+        *("one pair", "no shape", "a number", "none"),
+    ],
 )
 def test_what_is_wrong_is_said_at_collection(pytester: pytest.Pytester, layer: str, test: str, message: str) -> None:
     result = run(pytester, layer, test)
