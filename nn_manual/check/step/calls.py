@@ -163,7 +163,7 @@ class LayerCalls:
         for kind, views in (("param", self.param_views), ("grad", self.grad_views)):
             own = vars(getattr(self.layer, kind))
             for name, view in views.items():
-                if not (name in own and np.may_share_memory(view, own[name])):
+                if not (name in own and (np.may_share_memory(view, own[name]) or not view.size)):
                     return f"{kind}.{name} was replaced: write into it, {kind}.{name}[...] = ..."
         return ""
 
