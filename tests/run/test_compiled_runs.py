@@ -243,8 +243,8 @@ def wrong_sign(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
     right = Lowered.program
 
-    def wrong(self: Lowered, *threads: Any) -> Program:
-        made = right(self, *threads)
+    def wrong(self: Lowered, **settings: bool) -> Program:
+        made = right(self, **settings)
         calls = list(made.calls)
         for i, call in enumerate(calls):
             if isinstance(call, KernelCall):
