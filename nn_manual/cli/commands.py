@@ -216,12 +216,13 @@ def list_components(options: argparse.Namespace) -> int:
 def schema(options: argparse.Namespace) -> int:
     """Print or write the JSON Schema of a config. Returns the exit status."""
     from nn_manual.config.json_schema import schema_text
-    from nn_manual.use.schema_file import check_replaceable, write_schema
+    from nn_manual.use.schema_file import write_schema
 
     if options.output is None:
         print(schema_text(), end="")
     else:
-        check_replaceable(options.output)
+        if options.output.suffix in (".yaml", ".yml"):
+            raise ConfigError(f"--output {options.output}: this is the name of a config, and a schema is JSON")
         write_schema(options.output)
         print(one_line(str(options.output)))
     return 0

@@ -33,7 +33,7 @@ def test_each_config_names_the_schema_beside_it(path: Path) -> None:
 def test_a_config_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run.yaml").write_text("seed: 1\n")
     assert cli.main(["schema", "-o", str(tmp_path / "run.yaml")]) == 2
-    assert "run.yaml stands where the schema belongs, and isn't one" in capsys.readouterr().err
+    assert "run.yaml: this is the name of a config, and a schema is JSON" in capsys.readouterr().err
     assert (tmp_path / "run.yaml").read_text() == "seed: 1\n"
     for _ in range(2):  # one schema takes the place of another
         assert cli.main(["schema", "-o", str(tmp_path / "schema.json")]) == 0
