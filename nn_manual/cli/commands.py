@@ -195,9 +195,7 @@ def unroll(options: argparse.Namespace) -> int:
     from nn_manual.unroll.command import unroll as unroll_config
 
     config = load_config(options.config, options.overrides)
-    if options.output is not None:
-        files = [options.output, *([options.output.with_suffix(".npz")] if options.run else [])]
-        check_output(files, options.config, config)
+    check_output(options.output, options.config, config, has_arrays=options.run)
     beside = options.output.with_suffix(".npz").name if options.run else ""
     with reported(config.named_layers().values(), config.layer_folder, checked=True):
         unrolled = unroll_config(config, options.config.name, run=beside)

@@ -130,14 +130,19 @@ def _given_name(name: str) -> str:
     return f"{local}_{layer.replace('.', '_')}" if is_noise else name.replace(".", "_")
 
 
-def check_output(written: Sequence[Path], config_file: Path, config: RunConfig) -> None:
-    """Raise ConfigError where one of the files to be written would replace a file that the run reads."""
+def check_output(output: Path | None, config_file: Path, config: RunConfig, *, has_arrays: bool) -> None:
+    """Raise ConfigError where the script, or the file beside it that `has_arrays`, would replace a file that the run
+    reads.
+    """
+    if output is None:
+        return
+    written = [output, output.with_suffix(".npz")] if has_arrays else [output]
     parts = [part for part in (config.data, config.init_from) if is_dataclass(part)]
     values = (getattr(part, field.name) for part in parts for field in fields(part))
     for read in (config_file, *(value for value in values if isinstance(value, Path))):
         for file in written:
             if read.exists() and file.exists() and file.samefile(read):
-                raise ConfigError(f"--output {written[0]}: {file} is read by the run, and would be lost")
+                raise ConfigError(f"--output {output}: {file} is read by the run, and would be lost")
 
 
 def write(unrolled: Unrolled, output: Path | None) -> None:
