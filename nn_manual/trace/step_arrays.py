@@ -19,8 +19,7 @@ def given(
 ) -> dict[str, Array]:
     """The arrays that the optimizer's next step is given, by name. They are the model's and the optimizer's own arrays,
     except for input, target, flat buffers and coefficients, which are copies. Without an update the optimizer's arrays
-    are left out.
-    Raises CannotTrace for a model that heeds lengths.
+    are left out. Raises CannotTrace for a model that heeds lengths.
     """
     if model.lengths_heeded_by:
         raise CannotTrace(f"{model.lengths_heeded_by} heeds lengths, which a trace doesn't take")

@@ -38,12 +38,14 @@ class Piece(NamedTuple):
         return slice(self.start, self.start + sum(map(size_of, self.shapes.values())))
 
     def parts(self, optimizer: Optimizer) -> list[Piece]:
-        """The parts into which it may be cut further: of one parameter whose elements move by themselves, whatever its
-        shape is.
+        """The parts into which it may be cut further: of one parameter whose elements move by themselves, if the
+        optimizer takes one with one dimension.
         """
         name, *others = self.shapes
         size = self.where.stop - self.start
         if size <= PIECE or others or not optimizer.is_elementwise or defines(optimizer, "reference"):
+            return [self]
+        if optimizer.misfit({name: (PIECE,)}):
             return [self]
         sizes = [min(PIECE, size - start) for start in range(0, size, PIECE)]
         return [Piece(self.start + i * PIECE, {name: (part,)}) for i, part in enumerate(sizes)]
@@ -62,7 +64,8 @@ def pieces(optimizer: Optimizer) -> Iterator[Piece]:
             start, size, own = start + size, 0, {}
         own[name] = shape
         size += size_of(shape)
-    yield Piece(start, own)
+    if own:
+        yield Piece(start, own)
 
 
 class PieceOfUpdate:

@@ -10,7 +10,7 @@ import pytest
 from nets import net
 from updates import Run
 
-from nn_manual import SGD, Adam, GradientChecker, GradientMismatch, Linear, MSELoss, Muon, Sequential
+from nn_manual import SGD, Adam, GradientChecker, GradientMismatch, Linear, MSELoss, Muon, Sequential, Tanh
 from nn_manual.arrays import Array
 from nn_manual.check.twin.optimizers import UpdateInputs, state_of
 from nn_manual.check.whole_step import update_pieces
@@ -54,13 +54,25 @@ class OwnReference(SGD):
         raise AssertionError
 
 
+class OfMatrices(SGD):
+    """It moves each element by itself, and takes nothing but matrices."""
+
+    num_dims = 2
+
+
+def test_a_model_without_parameters_has_no_pieces() -> None:
+    model = Sequential(Tanh())
+    assert [*pieces(SGD(model))] == []
+    GradientChecker(model, MSELoss(), SGD(model), input_grad=True)
+
+
 def test_a_large_parameter_is_cut_where_each_element_moves_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(update_pieces, "PIECE", 5)
     model = Sequential(Linear(3, 4, bias=False), Linear(4, 2, bias=False))
     first, second = pieces(SGD(model))
     assert first.parts(SGD(model)) == [Piece(start, {"0.weight": (size,)}) for start, size in ((0, 5), (5, 5), (10, 2))]
     assert second.parts(SGD(model)) == [Piece(12, {"1.weight": (5,)}), Piece(17, {"1.weight": (3,)})]
-    for whole in (Muon(model), OwnReference(model)):
+    for whole in (Muon(model), OwnReference(model), OfMatrices(model)):
         assert second.parts(whole) == [second]
 
 
