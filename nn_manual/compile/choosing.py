@@ -9,7 +9,6 @@ import os
 import statistics
 import time
 from collections import Counter
-from contextlib import nullcontext
 from importlib import metadata
 from typing import Any, get_args
 
@@ -157,13 +156,12 @@ class _Timed:
 
     def __init__(self, factors: Factors, count: int, blas: Blas, threads: int, kernels: Kernels) -> None:
         from nn_manual.compile import driver
-        from nn_manual.compile.pool import pool_of
+        from nn_manual.compile.pool import helping
 
         m, n, k = (min(extent, LARGEST) for extent in factors[3:])
         self.multiplications = m * n * k
         self.weight = count * math.prod(factors[3:]) / max(1, self.multiplications)
         self._times, self._repeats, self._run = list[float](), 0, driver.run
-        self.blas, self.threads = blas, threads
         # Random numbers: a product of zeros may be faster, and one of memory that was never written is.
         generator = np.random.default_rng(0)
         dtype = np.float32 if factors.dtype == "f4" else np.float64
@@ -177,7 +175,7 @@ class _Timed:
         timed = factors._replace(m=m, n=n, k=k)
         cut, address = blas_apart(timed), kernels.address(driver.text_of(product_name(timed)), "a product")
         self._calls = np.array([address, 0, *((cut.extent, cut.size(threads)) if cut else (1, 1))], np.int64)
-        self._pool = pool_of(threads)
+        self.threads, self._helping = threads, helping
 
     @property
     def seconds(self) -> float:
@@ -193,6 +191,6 @@ class _Timed:
 
     def _time(self, repeats: int) -> float:
         start = time.perf_counter()
-        with self._pool.helping() if self._pool else nullcontext(0) as control:
+        with self._helping(self.threads) as control:
             self._run(0, repeats, self._calls.ctypes.data, 1, 0, 0, self._arguments.ctypes.data, control)
         return (time.perf_counter() - start) / repeats

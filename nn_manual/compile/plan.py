@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,12 +48,14 @@ class Plan:
         loop_threads: int = 1, gather: str = "",
     ) -> None:
         from nn_manual.compile import driver
-        from nn_manual.compile.pool import pool_of
+        from nn_manual.compile.pool import helping
 
         self.model, self.optimizer, self.program, self.blas, self.threads = model, optimizer, made, blas, threads
         self.kernels, self._run, self.loop_threads = kernels, driver.run, loop_threads
         of_calls = [self._pieces(call) for call in made.calls if isinstance(call, KernelCall)]
-        self._pool = pool_of(max(threads, loop_threads)) if any(size < extent for extent, size in of_calls) else None
+        is_cut = any(size < extent for extent, size in of_calls)
+        #: How many threads run it, and what lets them help.
+        self._num_threads, self._helping = max(threads, loop_threads) if is_cut else 1, helping
         self.reasons = [f"{each.place}: {each.reason}" for each in made.external]
         self._workspace = _aligned(made.num_bytes)
         names = ["", *made.sizes, "losses", "f4_gemm", "f8_gemm", "workspace", *made.constants]
@@ -142,7 +143,7 @@ class Plan:
             moving = moving[~self._is_of_input]
             calls, moving, arguments = with_rows(inputs, self._batch, self._gather_address, own, moving, arguments)
             segments = [calls]
-        with self.blas.threads(1), self._helping() as control:
+        with self.blas.threads(1), self._helping(self._num_threads) as control:
             done = self._steps_of(segments, num_steps, moving, arguments, arrays, control)
         return Done(losses[:done], done)
 
@@ -165,10 +166,6 @@ class Plan:
         arrays = self._persistent() | self._own | {"input": inputs, "target": targets}
         views = {view: self._view(view, arrays, len(inputs) - 1) for view in self._wanted}
         return {name: views[view] for name, view in self.program.results.items()}  # names with one view share an array
-
-    def _helping(self) -> AbstractContextManager[int]:
-        """As the pool's. Without a pool, no thread helps."""
-        return self._pool.helping() if self._pool else nullcontext(0)
 
     def _persistent(self) -> dict[str, Array]:
         """As `persistent`."""

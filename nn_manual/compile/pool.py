@@ -55,13 +55,16 @@ class Pool:
 _pools: dict[tuple[int, int], Pool] = {}
 
 
-def pool_of(threads: int) -> Pool | None:
-    """The pool with which a plan runs on so many threads, its own among them; None for one. A process that was forked
-    makes its own: threads aren't copied.
+@contextmanager
+def helping(threads: int) -> Iterator[int]:
+    """The context in which a plan runs on so many threads, its own among them: as `Pool.helping`; 0 for one. A process
+    that was forked makes its own pool: threads aren't copied.
     """
     if threads == 1:
-        return None
+        yield 0
+        return
     key = os.getpid(), threads
     if key not in _pools:
         _pools[key] = Pool(threads - 1)
-    return _pools[key]
+    with _pools[key].helping() as control:
+        yield control

@@ -16,7 +16,7 @@ from nn_manual.compile.blas import Choice
 from nn_manual.compile.nests import Loop
 from nn_manual.compile.own_products import Factors
 from nn_manual.compile.parallel import GRAIN, PRODUCT_GRAIN, Apart, apart, blas_apart, own_apart, product_name
-from nn_manual.compile.pool import Pool, pool_of
+from nn_manual.compile.pool import Pool, helping
 from nn_manual.compile.program import KernelCall, lowered
 from nn_manual.trace.tracer import Tracer
 from nn_manual.trainer.trainer import Trainer
@@ -133,16 +133,14 @@ def test_the_bits_depend_on_no_number_of_loop_threads(
 
 
 def test_one_plan_at_a_time_has_the_threads() -> None:
-    pool = pool_of(2)
-    assert pool_of(1) is None
-    assert pool is not None
-    assert pool is pool_of(2)
-    with pool.helping() as control:
+    with helping(2) as control:
         assert control
-        with pool.helping() as other:
+        with helping(2) as other:
             assert not other
-    with pool.helping() as again:
+    with helping(2) as again:
         assert again == control
+    with helping(1) as alone:
+        assert not alone
 
 
 def test_pieces_run_once_each_whoever_runs_them() -> None:
@@ -201,9 +199,7 @@ def test_a_loop_whose_threads_are_elsewhere_runs_alone() -> None:
             pass
         return own.param_arena.tobytes()
 
-    pool = pool_of(2)
-    assert pool is not None
     helped = step()
-    with pool.helping():
+    with helping(2):
         alone = step()
     assert helped == alone != model.param_arena.tobytes()
