@@ -7,9 +7,12 @@ exact to compare torch with. So there everything that torch computes is moved, i
 and the effects are measured.
 
 A layer of ours may have other terms than torch's: a backward that uses the saved output has 1 + y where torch takes
-exp(x). So our own arithmetic of a layer is moved, too, in float64. Its terms count up to the largest number of the
-whole tensor and of the layer's input, or grad_output: so no layer excuses more than a few roundings of what it got and
-made.
+exp(x). So our own arithmetic of a layer is moved, too, in float64.
+
+A layer's terms, ours and torch's, count up to the largest number of the whole tensor and of the layer's input, or
+grad_output: so nothing excuses more than a few roundings of what the layer got and made. Beyond that, moves are no
+measure: a probability of exactly 1 is moved, too, though nothing was rounded, and the gradient of a score, which is
+exactly 0 there, becomes as large as the move, times a key.
 """
 
 from __future__ import annotations
@@ -52,12 +55,15 @@ def within_terms(double: Twin, step: Proof, failed: Sequence[Pair], parts: Seque
     if step.recorded.model.dtype == np.float64:
         for name, sizes in effects_of(functools.partial(_torchs_values, double, step), truth).items():
             terms[name] = np.maximum(terms[name], sizes) if name in terms else sizes
+    ran = {calls.label: calls for calls in _that_ran(step)}
     explained = set()
     for pair in failed:
         tensor, key = cuts.get(pair.quantity.name, (pair.quantity.name, ...))
         if tensor in terms and pair.ours.dtype.kind == "f":
-            allowed = MARGIN * eps_of(pair.ours.dtype) * float(terms[tensor][key].max())
-            if distance(pair.ours, truth[tensor][key]) <= allowed:
+            largest = float(terms[tensor][key].max())
+            if calls := ran.get(pair.quantity.layer):
+                largest = min(largest, max(_largest(_given(calls, tensor)), _largest(truth[tensor])))
+            if distance(pair.ours, truth[tensor][key]) <= MARGIN * eps_of(pair.ours.dtype) * largest:
                 explained.add(pair.quantity.name)
     return frozenset(explained)
 
@@ -82,11 +88,11 @@ def _values(pairs: Iterable[Pair]) -> Values:
 
 
 def _own_terms(step: Proof, labels: set[str], truth: Values) -> dict[str, Array]:
-    """The terms of what the layers of these labels compute, from our own arithmetic in float64; at most the largest
-    number of the tensor, and of the input or grad_output. A layer that doesn't run in float64 has none.
+    """The terms of what the layers of these labels compute, from our own arithmetic in float64. A layer that doesn't
+    run in float64 has none.
     """
     terms: dict[str, Array] = {}
-    ran = [calls for calls in step.recorded.layers if calls.label in labels and calls.grad_output is not None]
+    ran = [calls for calls in _that_ran(step) if calls.label in labels]
     if not ran:
         return terms
     layers = dict(descendants(in_float64(step.recorded.model, step.param, step.recorded.buffers_before)))
@@ -98,12 +104,23 @@ def _own_terms(step: Proof, labels: set[str], truth: Values) -> dict[str, Array]
         except BaseException as error:  # anyone's formula may raise anything in float64, or on arrays of another class
             raise_if_nobodys_fault(error)
             continue
-        for name in found.keys() & truth.keys():
-            given = calls.input if name.endswith(".output") else calls.grad_output
-            assert given is not None  # the step was recorded whole
-            largest = max(float(np.abs(array).max()) for array in (given, truth[name]))
-            terms[name] = np.minimum(found[name], largest)
+        terms |= {name: found[name] for name in found.keys() & truth.keys()}
     return terms
+
+
+def _that_ran(step: Proof) -> list[LayerCalls]:
+    return [calls for calls in step.recorded.layers if calls.grad_output is not None]
+
+
+def _given(calls: LayerCalls, tensor: str) -> Array:
+    """What the layer makes this tensor of: its input, or grad_output."""
+    given = calls.input if tensor.endswith(".output") else calls.grad_output
+    assert given is not None  # it ran
+    return given
+
+
+def _largest(array: Array) -> float:
+    return float(np.abs(array).max())
 
 
 def _own_values(calls: LayerCalls, layer: Layer, size: float, seed: int) -> Values:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from nn_manual import Layer, Linear, Sequential, check_gradients
+from nn_manual import BatchNorm2d, CausalSelfAttention, Layer, Linear, Sequential, check_gradients
 from nn_manual.arrays import DTYPES, Array
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.upstream import UpstreamLoss
@@ -160,6 +160,36 @@ def test_no_layer_excuses_more_than_what_it_got_and_made() -> None:
     generator = np.random.default_rng(0)
     input, grad_output = generator.standard_normal((2, 4, 3))
     report = check_gradients(Sequential(Detour(), dtype="float64"), UpstreamLoss(), input, grad_output)
+    assert [failure.name for failure in report.failures] == ["0.grad_input"]
+
+
+class WrongAttention(CausalSelfAttention):
+    torch_class = "CausalSelfAttention"
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        return super().backward(saved, grad_output) * (1 + 1e-10)
+
+
+class WrongBatchNorm(BatchNorm2d):
+    torch_class = "BatchNorm2d"
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        return super().backward(saved, grad_output) * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("layer", [WrongAttention(4, 2), WrongBatchNorm(2)])
+def test_no_layer_is_excused_more_than_that_by_what_torch_computes_inside(layer: Layer) -> None:
+    """Where one score is above the others by far, probabilities are exactly 0 and 1, and nothing is rounded on the way
+    back through them. Where two numbers that are nearly equal are normalized, little is left of the gradient.
+    """
+    generator = np.random.default_rng(1)
+    model = Sequential(layer, seed=1, dtype="float64")
+    if isinstance(layer, BatchNorm2d):
+        input = generator.standard_normal((1, 2, 1, 1)) + 0.1 * generator.standard_normal((1, 2, 1, 2))
+    else:
+        input = draw("scattered", (2, 3, 4), "float64", generator)
+    grad_output = draw("random", input.shape, "float64", generator)
+    report = checked_in_part(model, UpstreamLoss(), input, grad_output, with_conduct=False)
     assert [failure.name for failure in report.failures] == ["0.grad_input"]
 
 
