@@ -141,7 +141,7 @@ def evaluate(options: argparse.Namespace) -> int:
 
     if options.output is not None:
         check_ending(options.output)
-    run = read_trained(options.run, options.checkpoint)
+    run = read_trained(options.run, options.checkpoint, options.layer_folder)
     with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
         evaluated = evaluate_run(run, options.run, options.overrides)
     print(evaluated)
@@ -164,7 +164,7 @@ def predict(options: argparse.Namespace) -> int:
     from nn_manual.use.load_run import read_trained
     from nn_manual.use.predict_file import predict as predict_file
 
-    run = read_trained(options.run, options.checkpoint)
+    run = read_trained(options.run, options.checkpoint, options.layer_folder)
     with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
         num_examples = predict_file(run, options.input, options.output)
     if options.output is not None:
@@ -238,6 +238,7 @@ def sample(options: argparse.Namespace) -> int:
         top_k=options.top_k,
         seed=options.seed,
         checkpoint=options.checkpoint,
+        layer_folder=options.layer_folder,
     )
     out = sys.stdout  # a user's layer may replace it
     first = next(texts)

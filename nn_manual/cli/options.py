@@ -232,6 +232,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         choices=["best", "last"],
         help="which weights: the best on validation, or the last (default: the best, if there are any)",
     )
+    parser.add_argument(
+        "--layer-folder", type=Path, metavar="FOLDER", help="where your own layers lie, if no longer where they lay"
+    )
 
 
 def _add_overrides(parser: argparse.ArgumentParser, help: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import sys
 import traceback
@@ -19,6 +18,7 @@ from pydantic.errors import PydanticUserError
 from nn_manual.config.component_names import named
 from nn_manual.config.layer_fields import layer_field
 from nn_manual.config.leaf import adapter
+from nn_manual.config.module_folder import ModuleFolder, forget
 from nn_manual.errors import (
     ConfigError,
     NNManualError,
@@ -64,11 +64,12 @@ def why_not_found(layer_class: type[Layer]) -> str:
 class Importer:
     """Imports layers from the modules in `folder` and from installed packages; each module once.
 
-    Each Importer runs a module that lies in `folder` anew, so that changes in its file are seen.
+    Each Importer runs a module that lies in `folder` anew, and those of the folder that it imports: so changes in their
+    files are seen, and two folders may have modules of one name.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self._own = folder, ModuleFolder(folder)
         self._modules: dict[str, ModuleType] = {}
 
     @property
@@ -106,15 +107,14 @@ class Importer:
     def _import(self, name: str) -> ModuleType:
         if problem := module_not_a_file(self.folder, name):
             raise CannotImport(problem)
+        self._own.forget_others()
         top = name.partition(".")[0]
         if PathFinder.find_spec(top, [str(self.folder)]) is not None:
             self._refuse_hidden(top)
             if not any(loaded.partition(".")[0] == top for loaded in self._modules):
-                for loaded in [loaded for loaded in sys.modules if loaded.partition(".")[0] == top]:
-                    del sys.modules[loaded]
+                forget(top)
         try:
-            with _import_from(self.folder):
-                return importlib.import_module(name)
+            return self._own.import_module(name)
         except BaseException as error:  # a module's code may raise anything
             raise_if_nobodys_fault(error)
             if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
@@ -175,21 +175,6 @@ def kept_streams() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
-
-
-@contextmanager
-def _import_from(folder: Path) -> Iterator[None]:
-    """The context in which imports also look into `folder`, last of all, and leave no bytecode in it: Python takes the
-    bytecode of a file that changes within a second for new.
-    """
-    write_nothing, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    sys.path.append(str(folder))
-    importlib.invalidate_caches()
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
-        sys.dont_write_bytecode = write_nothing
 
 
 def _is_layer(thing: object) -> bool:

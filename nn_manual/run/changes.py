@@ -13,7 +13,11 @@ from nn_manual.config.yaml_tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError
 
 #: The keys of a config that may change when a run goes on.
-MAY_CHANGE = ("epochs", "early_stopping", "checkpoint", "gradient_check", "blas", "threads", "loop_threads")
+MAY_CHANGE = (
+    "epochs", "early_stopping", "checkpoint", "gradient_check", "blas", "threads", "loop_threads", "layer_folder",
+)
+#: The keys of a data set that say where it lies. They may change, too: whether it is the same is seen by its examples.
+PLACES_OF_DATA = ("file", "validation_file", "folder")
 
 #: The values of these keys for a run of a version that didn't have the keys.
 BEFORE = {
@@ -41,8 +45,14 @@ def changes(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
     return [
         f"{key} was {shown(before)}, is {shown(after)}"
         for key, before, after in differences(was, now)
-        if key.partition(".")[0] not in MAY_CHANGE
+        if key.partition(".")[0] not in MAY_CHANGE and not _is_place_of_data(key)
     ]
+
+
+def _is_place_of_data(key: str) -> bool:
+    """Whether it is a path such as data.Arrays.file."""
+    names = key.split(".")
+    return names[0] == "data" and names[-1] in PLACES_OF_DATA
 
 
 def differences(was: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

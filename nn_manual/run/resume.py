@@ -45,9 +45,9 @@ def resume(
 
     On the same machine, with the same versions, the run ends like one that never stopped: with the same weights, state
     of the optimizer, ledger and metrics, except for their seconds. Where a version or a file has changed, a note on
-    standard error says so. Raises ConfigError for a difference of the config in other keys than MAY_CHANGE, DataError
-    for a directory that is no run, a checkpoint that can't be read and other data, and what `run` raises. All processes
-    of a `group` call this; they may be more or fewer than those that wrote the checkpoint.
+    standard error says so. Raises ConfigError for a difference of the config in other keys than MAY_CHANGE and
+    PLACES_OF_DATA, DataError for a directory that is no run, a checkpoint that can't be read and other data, and what
+    `run` raises. All processes of a `group` call this; they may be more or fewer than those that wrote the checkpoint.
     """
     directory, _ = _place(path)
     writer = writer_of(directory, group, has_log=has_log or EventLog.is_in(directory))
@@ -56,7 +56,7 @@ def resume(
         writer.remove_temporary()
         kept = None if checkpoint is None else _read(checkpoint)
         config_file = within(directory, metrics.CONFIG_FILE)
-        config = load_config(config_file, overrides).with_slices(group.size)
+        config = load_config(config_file, overrides, folder=Path.cwd()).with_slices(group.size)
         _check_config(config, config_file, kept)
         if checkpoint is None and _is_finished(directory):
             if overrides:
@@ -148,7 +148,7 @@ def _check_config(config: RunConfig, config_file: Path, kept: RunCheckpoint | No
     """
     was = values_of(dump_config(load_config(config_file))) if kept is None else kept.config
     if lines := changes(was, values_of(dump_config(config))):
-        raise ConfigError(*lines, f"a run that goes on may only change {', '.join(MAY_CHANGE)}")
+        raise ConfigError(*lines, f"a run that goes on may only change {', '.join(MAY_CHANGE)}, and where data lie")
     num_epochs = 0 if kept is None else kept.manifest["epoch"]
     if config.epochs <= num_epochs and config.epochs != was["epochs"]:
         raise ConfigError(f"epochs must be above {num_epochs}, which the run has done, not {config.epochs}")

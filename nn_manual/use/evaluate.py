@@ -24,7 +24,7 @@ from nn_manual.run_directory.within import within
 from nn_manual.trainer.evaluation_slices import outputs_of
 from nn_manual.trainer.trainer import Trainer
 from nn_manual.use.kept_weights import Checkpoint
-from nn_manual.use.load_run import TrainedRun, recorded_sha256
+from nn_manual.use.load_run import TrainedRun, elsewhere, recorded_sha256
 from nn_manual.use.scores import ClassScores, TargetScores, roc_auc
 
 #: The keys of a run's config that an evaluation may change.
@@ -96,7 +96,8 @@ def evaluate(run: TrainedRun, directory: Path, overrides: Sequence[str] = ()) ->
     Raises ConfigError for an override that is wrong or of another key, DataError for data that can't be read or that
     the model doesn't fit, and NotFiniteError.
     """
-    config = load_config(within(directory, CONFIG_FILE), overrides, folder=Path.cwd())
+    folder = [] if run.config.layer_folder is None else [elsewhere(run.config.layer_folder)]
+    config = load_config(within(directory, CONFIG_FILE), [*folder, *overrides], folder=Path.cwd())
     for override in overrides:
         if override.partition("=")[0].partition(".")[0] not in OVERRIDES:
             raise ConfigError(f"override {override!r}: an evaluation only takes other {', '.join(OVERRIDES)}")

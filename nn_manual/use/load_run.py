@@ -12,9 +12,10 @@ import numpy as np
 
 from nn_manual.arrays import Array, Padded, unpadded
 from nn_manual.config import RunConfig, load_config
+from nn_manual.config.config_file import dump_yaml
 from nn_manual.data import Transform
 from nn_manual.data.tables import Kind
-from nn_manual.errors import DataError
+from nn_manual.errors import ConfigError, DataError
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.messages.text import counted, noted
 from nn_manual.model import Sequential
@@ -121,7 +122,12 @@ class TrainedRun:
         return input
 
 
-def load_run(path: str | os.PathLike[str], checkpoint: Checkpoint | None = None) -> TrainedRun:
+def load_run(
+    path: str | os.PathLike[str],
+    checkpoint: Checkpoint | None = None,
+    *,
+    layer_folder: str | os.PathLike[str] | None = None,
+) -> TrainedRun:
     """The model of the run directory `path`, with its config and what was done to its data.
 
         run = nn_manual.load_run("runs/digits/2026-01-31_12-00-00.000000")
@@ -129,19 +135,20 @@ def load_run(path: str | os.PathLike[str], checkpoint: Checkpoint | None = None)
 
     `checkpoint` says which weights: "best" are those with the lowest validation loss, "last" those of the last step. By
     default, they are the best ones if there are any. For a run that was stopped or has not ended, they come from its
-    newest checkpoint. Raises DataError for such a run without a checkpoint, a file that is missing or corrupt, weights
-    that don't fit the config, and best ones that were not kept; ConfigError where a user's own layer isn't found;
-    ValueError for another `checkpoint`. Where a module of the user's own has changed since the run began, a note on
-    standard error says so.
+    newest checkpoint. `layer_folder` is where the modules of your own layers lie, if no longer where they lay.
+
+    Raises DataError for such a run without a checkpoint, a file that is missing or corrupt, weights that don't fit the
+    config, and best ones that were not kept; ConfigError where a user's own layer isn't found; ValueError for another
+    `checkpoint`. Where a module of the user's own has changed since the run began, a note on standard error says so.
     """
     if checkpoint not in (None, *get_args(Checkpoint)):
         raise ValueError(f"checkpoint is {checkpoint!r}, it must be one of {', '.join(get_args(Checkpoint))}, or None")
-    return read_trained(Path(path), checkpoint)
+    return read_trained(Path(path), checkpoint, None if layer_folder is None else Path(layer_folder))
 
 
-def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun:
+def read_trained(directory: Path, which: Checkpoint | None = None, layer_folder: Path | None = None) -> TrainedRun:
     """What `load_run` returns."""
-    config = read_config(directory)
+    config = read_config(directory, layer_folder)
     _check_unchanged(directory)
     kept, model = kept_weights(directory, which, config), config.new_model()
     try:
@@ -188,12 +195,25 @@ def recorded_sha256(directory: Path) -> dict[str, str]:
     return {name: str(sha256) for name, sha256 in recorded.items() if sha256 is not None}
 
 
-def read_config(directory: Path) -> RunConfig:
-    """The config of a run directory. Raises DataError where it is missing."""
+def read_config(directory: Path, layer_folder: Path | None) -> RunConfig:
+    """The config of a run directory; with a `layer_folder`, it is read with this one. Raises DataError where it is
+    missing.
+    """
     check_exists(directory)
     path = within(directory, CONFIG_FILE)
     read_file(path)  # a run without it is missing data, and no wrong config
-    return load_config(path)
+    overrides = [] if layer_folder is None else [elsewhere(layer_folder)]
+    try:
+        return load_config(path, overrides, folder=Path.cwd())
+    except ConfigError as error:
+        if "no module" in str(error):
+            error.add_note("if your own layers lie elsewhere now: --layer-folder FOLDER, or load_run(layer_folder=...)")
+        raise
+
+
+def elsewhere(layer_folder: Path) -> str:
+    """The override that says where the modules of the user's own layers lie."""
+    return f"layer_folder={dump_yaml(os.fspath(layer_folder), on_one_line=True).strip()}"
 
 
 def read_transform(path: Path) -> Transform:

@@ -158,7 +158,7 @@ def _config(path: Path, overrides: Sequence[str]) -> RunConfig:
     if not path.is_file():
         raise DataError(f"{path}: is missing from the bundle")
     try:
-        return load_config(path, overrides)
+        return load_config(path, overrides, folder=Path.cwd())
     except ConfigError as error:
         if "no module" in str(error):
             error.add_note("if layers of your own lie elsewhere now, say where: add layer_folder=/path/to/them")

@@ -30,20 +30,22 @@ def sample(
     top_k: int | None = None,
     seed: int = 0,
     checkpoint: Checkpoint | None = None,
+    layer_folder: Path | None = None,
 ) -> Iterator[str]:
     """The prompt, and then one by one `length` characters that the model of a run on Text writes after it.
 
         p = softmax(prediction / temperature), over the top_k largest predictions
 
     The model sees the last `context` characters, as in its training. `seed` alone decides what is drawn: a longer text
-    begins like a shorter one. `checkpoint` says which weights, as for `load_run`.
+    begins like a shorter one. `checkpoint` says which weights, and `layer_folder` where the user's own layers lie, as
+    for `load_run`.
 
     Before the prompt, it raises ConfigError for settings out of range, a run on other data, and a character of the
     prompt that is not in the training text, and DataError for a run that can't be read. Later, it raises NotFiniteError
     where the model puts out a value that is not finite.
     """
     _check_settings(prompt, length, temperature, top_k, seed)
-    run = read_trained(directory, checkpoint)
+    run = read_trained(directory, checkpoint, layer_folder)
     config, model = run.config, run.model
     if not isinstance(config.data, Text):
         raise ConfigError(f"{directory}: is a run on {type(config.data).__name__}; only one on Text writes text")

@@ -78,6 +78,29 @@ def test_a_module_changed_since_is_read_again(tmp_path: Path) -> None:
     assert vars(load_config(path).model[1]) == {"beta": 4.0}
 
 
+def test_what_a_module_imports_of_its_folder_is_read_again_too(tmp_path: Path) -> None:
+    """And what another folder has under this name is another module."""
+    for folder, beta in (("one", 2.0), ("two", 3.0), ("one", 4.0)):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "my_layers.py").write_text(MY_LAYERS.replace("= 1.0", "= my_formulas.BETA"))
+        (tmp_path / folder / "my_formulas.py").write_text(f"BETA = {beta}")
+        (tmp_path / folder / "run.yaml").write_text(with_layer("my_layers:Softplus"))
+        assert vars(load_config(tmp_path / folder / "run.yaml").model[1]) == {"beta": beta}
+
+
+def test_an_environment_in_the_folder_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / ".venv" / "lib"
+    packages.mkdir(parents=True)
+    (packages / "installed_there.py").write_text("")
+    monkeypatch.syspath_prepend(packages)
+    (tmp_path / "my_layers.py").write_text(MY_LAYERS + "\nimport installed_there\n")
+    (tmp_path / "run.yaml").write_text(with_layer("my_layers:Softplus"))
+    load_config(tmp_path / "run.yaml")
+    installed = sys.modules["installed_there"]
+    load_config(tmp_path / "run.yaml")
+    assert sys.modules["installed_there"] is installed
+
+
 def test_a_resolved_config_finds_the_layer_from_any_folder(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(with_layer("my_layers:Softplus: {beta: 2.0}"))
     dumped = dump_config(load_config(tmp_path / "run.yaml"))

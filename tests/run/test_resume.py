@@ -124,8 +124,8 @@ def test_other_differences_are_refused(config_path: Path, tmp_path: Path, overri
     before = sorted((tmp_path / "run").rglob("*"))
     with pytest.raises(ConfigError) as caught:
         resume(tmp_path / "run", overrides)
-    allowed = "epochs, early_stopping, checkpoint, gradient_check, blas, threads, loop_threads"
-    assert str(caught.value) == f"{message}\na run that goes on may only change {allowed}"
+    allowed = "epochs, early_stopping, checkpoint, gradient_check, blas, threads, loop_threads, layer_folder"
+    assert str(caught.value) == f"{message}\na run that goes on may only change {allowed}, and where data lie"
     assert sorted((tmp_path / "run").rglob("*")) == before
     resume(tmp_path / "run", ["seed=0", "gradient_check={every: 2, memory: 1 MB}", "checkpoint.keep=1"])
     assert [line["step"] for line in lines(tmp_path / "run" / "gradients.jsonl")] == [1, 2, 3, 4, 6, 8]

@@ -22,9 +22,11 @@ from nn_manual import load_run
 from nn_manual.arrays import Array
 from nn_manual.config import load_config
 from nn_manual.data import Names, Transform
-from nn_manual.errors import DataError, NotFiniteError
+from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.run.new_run import run
+from nn_manual.run.resume import resume
 from nn_manual.trainer import evaluation_slices
+from nn_manual.use.evaluate import evaluate
 from nn_manual.use.kept_weights import Checkpoint
 from nn_manual.use.load_run import read_trained
 
@@ -144,6 +146,34 @@ def test_layers_that_have_changed_are_noted(tmp_path: Path, capsys: pytest.Captu
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     load_run(tmp_path / "run")
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_a_project_that_has_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says where the layers lie now. A run that goes on remembers it."""
+    project, moved = tmp_path / "project", tmp_path / "moved"
+    project.mkdir()
+    (project / "my_layers.py").write_text(SQUARE)
+    np.savez(project / "numbers.npz", x=np.zeros((40, 2)), t=np.arange(40) % 2)
+    data = "data: {Arrays: {file: numbers.npz, input: x, target: t, task: classification, validation_fraction: 0.25}}\n"
+    text = re.sub("data: .*\n", data, SPIRALS.replace("- Tanh", "- my_layers:Square"))
+    run(load_config(write_config(project, text), ["gradient_check.every=0", "epochs=1"]), project / "run")
+    project.rename(moved)
+    monkeypatch.chdir(moved)
+    with pytest.raises(ConfigError, match=f"no module 'my_layers' in {project}.*") as caught:
+        load_run("run")
+    assert "--layer-folder FOLDER" in "".join(caught.value.__notes__)
+    trained = load_run("run", layer_folder=".")
+    assert trained.config.layer_folder == moved
+    evaluated = evaluate(trained, Path("run"), ["data.Arrays.file=numbers.npz"])
+    assert evaluated.num_examples == 40
+    resume(Path("run"), ["epochs=2", "layer_folder=.", "data.Arrays.file=numbers.npz"])
+    assert load_run("run").config.layer_folder == moved
+    (moved / "other.npz").write_bytes((moved / "numbers.npz").read_bytes())
+    np.savez(moved / "numbers.npz", x=np.ones((40, 2)), t=np.arange(40) % 2)
+    with pytest.raises(DataError, match="the data are not those that the run was trained on"):
+        resume(Path("run"), ["epochs=3"])
+    resume(Path("run"), ["epochs=3", "data.Arrays.file=other.npz"])
 
 
 @pytest.mark.parametrize(
