@@ -19,18 +19,22 @@ from nn_manual.layers.with_noise import LayerWithNoise
 #: The attributes of a layer in which a model keeps its memory.
 SET_BY_THE_MODEL = ("param", "grad", "buffer", "noise")
 
+#: Names of what every layer has beside its parameters.
+NOT_FOR_PARAMETERS = ("input", "output")
+
 
 def check_layers(*layers: Layer) -> None:
     """Raise TypeError for a field of integers that has a float. Raise LayerError where these layers, or those they are
-    made of, break the contract: a field with the name of an attribute that the model sets; a method that returns no
-    shapes or no names; a composite with parameters or buffers beside those of its children, or one that doesn't move
-    theirs; a layer without an `infer` of its own whose forward is for training only.
+    made of, break the contract: a field with the name of an attribute that the model sets; a parameter whose name means
+    something else; a method that returns no shapes or no names; a composite with parameters or buffers beside those of
+    its children, or one that doesn't move theirs; a layer without an `infer` of its own whose forward is for training
+    only.
     """
     for layer in layers:
         check_layers(*layer.children().values())  # first: a composite's shapes are put together from theirs
         _check_fields(layer)
         _check_integers(layer)
-        checked_shapes(layer, "parameter_shapes", layer.parameter_shapes())
+        _check_names(layer, checked_shapes(layer, "parameter_shapes", layer.parameter_shapes()))
         _check_base(layer)
         if isinstance(layer, LayerWithBuffers):
             _check_buffers(layer)
@@ -47,6 +51,15 @@ def _check_fields(layer: Layer) -> None:
         if name in own:
             names = ", ".join(SET_BY_THE_MODEL)
             raise LayerError(f"{type(layer).__name__}: a field can't be called {name}: the model sets {names}")
+
+
+def _check_names(layer: Layer, shapes: Mapping[str, Shape]) -> None:
+    """Raise LayerError for a parameter whose name means something else: grad_input is the gradient of the input."""
+    for name in () if layer.children() else shapes:
+        if not name or name.startswith("__") or name in NOT_FOR_PARAMETERS:
+            others = ", ".join(NOT_FOR_PARAMETERS)
+            text = f"a parameter can't be called {name!r}, nor any of {others}, and its name can't begin with __"
+            raise LayerError(f"{type(layer).__name__}: {text}")
 
 
 def _check_integers(layer: Layer) -> None:

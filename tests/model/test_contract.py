@@ -307,3 +307,21 @@ def test_a_field_has_no_name_that_the_model_sets(name: str) -> None:
     own: Any = dataclass(eq=False)(type("Own", (Layer,), methods))
     with pytest.raises(LayerError, match=rf"^Own: a field can't be called {name}: the model sets param, grad, buffer,"):
         Sequential(own())
+
+
+@pytest.mark.parametrize("name", ["input", "output", "", "__call__"])
+def test_a_parameter_has_no_name_that_means_something_else(name: str) -> None:
+    """The gradient of one that is called input would have the name of another tensor."""
+
+    class Scale(Layer):
+        def parameter_shapes(self) -> dict[str, Shape]:
+            return {name: (3,)}
+
+        def forward(self, input: Array) -> tuple[Array, Array]:
+            return input, input
+
+        def backward(self, saved: Array, grad_output: Array) -> Array:  # noqa: ARG002 - the contract's signature
+            return grad_output
+
+    with pytest.raises(LayerError, match=rf"^Scale: a parameter can't be called '{name}'"):
+        Sequential(Scale())

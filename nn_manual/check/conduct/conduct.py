@@ -22,6 +22,7 @@ from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.defaults import defines
+from nn_manual.layers import Layer
 
 
 def check_conduct(recording: Recording, plan: Plan) -> None:
@@ -161,7 +162,7 @@ class _LayerRuns:
         written = self._copied_grads()
         if different := self.copy.different({name: grads[name] for name in written}, written):
             text = f"backward_parameters and backward write different values into {different.replace('_', '.', 1)}"
-            raise self.calls.fault("backward_parameters", text)
+            raise self.calls.fault("backward_parameters", text + _inherited(type(self.copy.layer)))
 
     def _check_kink_distance(self, input: Array) -> None:
         distance = self.copy.run("kink_distance", input)
@@ -170,3 +171,13 @@ class _LayerRuns:
             text = f"kink_distance returned {described}, it must return an array of the input's shape {input.shape}"
             raise self.calls.fault("kink_distance", text)
         self.copy.check_written("kink_distance")
+
+
+def _inherited(layer_class: type[Layer]) -> str:
+    """Where backward_parameters comes from, if the class has another backward than the base that defines it."""
+    of_parameters, of_all = (
+        next(base for base in layer_class.__mro__ if name in vars(base)) for name in ("backward_parameters", "backward")
+    )
+    if of_parameters is of_all or not issubclass(of_all, of_parameters):
+        return ""
+    return f": {of_all.__name__} has its own backward, and backward_parameters from {of_parameters.__name__}"

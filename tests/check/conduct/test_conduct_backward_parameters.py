@@ -114,6 +114,26 @@ def test_in_training_a_wrong_backward_parameters_is_named_where_it_runs() -> Non
     assert problem_and_place(caught.value.report)[0] == f"0 (Means): {words}"
 
 
+class HalfOfLinear(Linear):
+    torch_class = "Linear"
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        self.grad.weight[...] = 2 * (grad_output.T @ saved)
+        self.grad.bias[...] = grad_output.sum(axis=0)
+        grad_input: Array = grad_output @ self.param.weight
+        return grad_input
+
+
+def test_one_that_is_inherited_is_said_to_be() -> None:
+    """Training runs the inherited one for the first layer, which is right: so backward goes unused there."""
+    input, target = np.ones((2, 4, 3), np.float32)
+    report = check_gradients(Sequential(HalfOfLinear(3, 3)), MSELoss(), input, target)
+    words = "HalfOfLinear has its own backward, and backward_parameters from Linear"
+    assert problem_and_place(report)[0] == (
+        f"0 (HalfOfLinear): backward_parameters and backward write different values into grad.weight: {words}"
+    )
+
+
 class ReplacesAtFirst(OwnBackward):
     def reset_parameters(self, generator: np.random.Generator) -> None:
         self.param.weight = generator.standard_normal(4).astype(np.float32)
