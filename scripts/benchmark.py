@@ -31,6 +31,11 @@ def main() -> int:
 
     add("step", _step, "microseconds of a training step, beside torch's")
     add("models", _models, "time and memory of the nets in config/, beside torch's")
+    threads = add("threads", _threads, "what a second thread gains, compiled and in torch, and what 8 and 16 would")
+    threads.add_argument("nets", nargs="*", metavar="NET", help="gpt, lstm, convnet; default all")
+    large = add("large", _large, "time and memory of large GPTs, plain, checked and compiled, beside torch's")
+    large.add_argument("nets", nargs="*", metavar="NET", help="45M, gpt2; default both")
+    large.add_argument("--threads", type=int, default=2, metavar="N", help="of each contestant; default 2")
     peers = add("peers", _peers, "microseconds of a training step, beside those of other trainers")
     peers.add_argument("nets", nargs="*", metavar="NET", help="2-16-16-2, ..., gpt, convnet, lstm; default all")
     peers.add_argument("--threads", type=int, default=1, metavar="N", help="of each contestant, on as many cores")
@@ -107,6 +112,18 @@ def _models(_: Options) -> int:
 
     models.main()
     return 0
+
+
+def _threads(options: Options) -> int:
+    from benchmarks import second_thread
+
+    return second_thread.main(options.nets)
+
+
+def _large(options: Options) -> int:
+    from benchmarks import large
+
+    return large.main(options.nets, options.threads)
 
 
 def _peers(options: Options) -> int:
@@ -191,7 +208,6 @@ def _tests(options: Options) -> int:
     from benchmarks import planted
 
     return planted.main(options.against, options.folder)
-
 
 
 if __name__ == "__main__":
