@@ -13,6 +13,7 @@ from nn_manual.run.epochs import train
 from nn_manual.run.init_from import start_from_file
 from nn_manual.run.keeper import origin_of
 from nn_manual.run.loading import check_compiling, load, quiet
+from nn_manual.run.needed_memory import note_of_memory
 from nn_manual.run.silent import NoWriter, writer_of
 from nn_manual.run.training_run import TrainingRun
 from nn_manual.run.writer import RunWriter
@@ -40,6 +41,8 @@ def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE, *, has_
     for note in start_from_file(config, split, model):
         writer.note(note)
     _note_schedule(config, split, writer)
+    if needs := note_of_memory(config, split.train.input.shape[1:]):
+        writer.note(needs)
     agree(config, split, model, group, **{"--run-dir": str(directory)})
     check_read_back(config)  # before anything is made
     writer.create()

@@ -19,6 +19,7 @@ from nn_manual.run.init_from import start_from_file
 from nn_manual.run.keeper import origin_of
 from nn_manual.run.loading import check_compiling, load, quiet
 from nn_manual.run.manifest import RunCheckpoint, check_place, read_run_checkpoint
+from nn_manual.run.needed_memory import note_of_memory
 from nn_manual.run.silent import NoWriter, writer_of
 from nn_manual.run.sources import changed_sources
 from nn_manual.run.training_run import TrainingRun
@@ -70,6 +71,8 @@ def resume(
             split, model = load(config)
             if checkpoint is None:
                 start_from_file(config, split, model)
+            if needs := note_of_memory(config, split.train.input.shape[1:]):
+                writer.note(needs)
             name, state = str(checkpoint and checkpoint.name), str(kept and kept.sha256)
             agree(config, split, model, group, checkpoint=name, state=state)
             group.connect()

@@ -7,33 +7,21 @@ takes, if one is made to find out. All else follows from the shapes: no model is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from nn_manual.arrays import DTYPES, size_of
+from nn_manual.arrays import DTYPES
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data.reading import machine_memory
 from nn_manual.messages.text import one_line, wrapped
 from nn_manual.model import Sequential
 from nn_manual.model.summary import NUM_EXAMPLES, LayerRow, ModelSummary, rows_of, shown
-from nn_manual.model.ties import Ties
 from nn_manual.run.loading import quiet
+from nn_manual.run.needed_memory import Sizes, in_bytes, sizes_of
 from nn_manual.use.measuring import measured, steps_checked
 
 #: The most parameters with which a step is made without --measure: with more, it may take gigabytes and minutes.
 MOST_MEASURED = 1_000_000
 #: Words for the numbers that a training keeps.
 NUMBERS = ("parameters", "gradients", "the optimizer's vectors")
-
-
-class Sizes(NamedTuple):
-    """How many numbers a training keeps: the parameters, a shared one once; the gradients, with one for each use of a
-    shared parameter beside their sum; and the optimizer's vectors.
-    """
-
-    parameters: int
-    gradients: int
-    vectors: int
-    is_tied: bool
 
 
 @quiet
@@ -51,7 +39,7 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
         example_shape = split.train.input.shape[1:]
     layers = {str(index): layer for index, layer in enumerate(config.model)}
     rows = tuple(rows_of(layers, (NUM_EXAMPLES, *example_shape)))
-    counterparts, sizes = list(map(_counterpart, rows)), _sizes(config)
+    counterparts, sizes = list(map(_counterpart, rows)), sizes_of(config)
     last = "checked against", [word for word, _ in counterparts]
     table = ModelSummary(rows, sizes.parameters, sizes.is_tied, is_followed=True, last=last)
     lines = [f"{type(config.data).__name__}: examples of {shown(example_shape)}", "", *str(table).splitlines()]
@@ -78,24 +66,14 @@ def _counterpart(row: LayerRow) -> tuple[str, str]:
     return counterpart.name.removeprefix("torch."), ""
 
 
-def _sizes(config: RunConfig) -> Sizes:
-    """How many numbers a training of this config keeps."""
-    shapes = Sequential.without_memory(*config.model).parameter_shapes()
-    ties = Ties(shapes, [(first, other) for first, other in config.tied])
-    own = sum(size_of(shape) for name, shape in shapes.items() if name not in ties.first_of)
-    of_uses = sum(len(names) * size_of(shapes[first]) for first, names in ties.names.items())
-    vectors = config.optimizer(Sequential(), groups=[]).vector_names()  # groups have no vectors of their own
-    return Sizes(own, own + of_uses, len(vectors) * own, bool(ties.names))
-
-
 def _memory(config: RunConfig, sizes: Sizes) -> str:
     """The memory that these numbers take, and a warning if the machine has less."""
     numbers = (sizes.parameters, sizes.gradients, sizes.vectors)
     needed, itemsize = sum(numbers), DTYPES[config.dtype].itemsize
-    said = [f"{_bytes(number * itemsize)} of {what}" for number, what in zip(numbers, NUMBERS, strict=True) if number]
+    said = [f"{in_bytes(number * itemsize)} of {what}" for number, what in zip(numbers, NUMBERS, strict=True) if number]
     text = f"memory: {', '.join(said) or 'none'}"
     if needed * itemsize > machine_memory():
-        text += f"; this machine has {_bytes(machine_memory())}"
+        text += f"; this machine has {in_bytes(machine_memory())}"
     return text
 
 
@@ -111,9 +89,3 @@ def _not_measured(config: RunConfig) -> Iterator[str]:
         "which takes the time and the memory of one"
     )
     yield f"gradient check: {steps_checked(config)}"
-
-
-def _bytes(number: int) -> str:
-    """A number of bytes in MB, or in GB from 1000 MB on: with two digits, or with all digits before the point."""
-    size, unit = (number / 1e6, "MB") if number < 1e9 else (number / 1e9, "GB")
-    return f"{size:,.0f} {unit}" if size >= 100 else f"{size:.2g} {unit}"

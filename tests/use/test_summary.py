@@ -15,6 +15,7 @@ from runs import CONFIG, write_config
 
 from nn_manual.config import load_config
 from nn_manual.errors import ConfigError, DataError
+from nn_manual.run.needed_memory import sizes_of
 from nn_manual.use import summary as the_summary
 from nn_manual.use.summary import summary
 
@@ -207,7 +208,7 @@ def test_shapes_say_what_a_model_and_its_optimizer_take(path: Path, monkeypatch:
         model.grad_arena.nbytes + sum(grad.nbytes for grad in model.ties.use_grads.values()),
         sum(vector.nbytes for vector in optimizer.vectors.values()),
     ]
-    sizes = the_summary._sizes(config)
+    sizes = sizes_of(config)
     assert [size * model.dtype.itemsize for size in sizes[:3]] == made
     monkeypatch.setattr(the_summary, "MOST_MEASURED", 0)
     lines = summary(config).splitlines()

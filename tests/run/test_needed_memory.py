@@ -1,0 +1,60 @@
+"""What a run needs, and when it says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from runs import CONFIG, write_config
+
+from nn_manual.config import load_config
+from nn_manual.run import needed_memory as the_module
+from nn_manual.run.needed_memory import Needed, needed_memory, note_of_memory
+from nn_manual.run.new_run import run
+from nn_manual.run.resume import resume
+
+#: 42 parameters in float32, SGD with momentum, batches of 16: of an example, the layers put out 8, 8 and 2 numbers.
+MODEL, STEP = 4 * 3 * 42, 4 * 18 * 16 * 3 // 2
+NEEDS = (
+    "note: this run needs about 0.005 MB of memory, and this machine has 0.005 MB: 0.0005 MB for the model and its "
+    "optimizer, 0.0017 MB for a step, less with a smaller batch_size, 0.0027 MB for its proof, none with "
+    "gradient_check.every=0"
+)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "proof", "plan"),
+    [
+        (["gradient_check.every=0"], 0, 0),
+        (["gradient_check.every=10"], STEP + 4 * 6 * 42, 0),
+        (["gradient_check.every=0", "compiled=true"], 0, STEP + 4 * 5 * 42),
+    ],
+)
+def test_what_a_run_needs(tmp_path: Path, overrides: list[str], proof: int, plan: int) -> None:
+    config = load_config(write_config(tmp_path), overrides)
+    assert needed_memory(config, (2,)) == Needed(MODEL, STEP, proof, plan)
+
+
+def test_it_is_said_where_the_machine_has_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = load_config(write_config(tmp_path), ["compiled=true"])
+    needed = needed_memory(config, (2,))
+    monkeypatch.setattr(the_module, "machine_memory", lambda: sum(needed))
+    assert note_of_memory(config, (2,)) is None
+    monkeypatch.setattr(the_module, "machine_memory", lambda: sum(needed) - 1)
+    note = note_of_memory(config, (2,))
+    assert note is not None
+    assert note.endswith("for compiling it, none with compiled=false")
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_a_run_says_it_before_its_first_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It goes on all the same: what a run needs is an estimate."""
+    run(load_config(write_config(tmp_path, CONFIG), ["epochs=1"]), tmp_path / "run")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(the_module, "machine_memory", lambda: MODEL + 2 * STEP + 4 * 6 * 42 - 1)
+    run(load_config(write_config(tmp_path, CONFIG), ["epochs=1"]), tmp_path / "other")
+    assert " ".join(capsys.readouterr().err.split()) == NEEDS
+    resume(tmp_path / "run", ["epochs=2"])
+    assert " ".join(capsys.readouterr().err.split()) == NEEDS
