@@ -9,20 +9,27 @@ from nn_manual.layers.containers import Residual
 from nn_manual.layers.convolution import Conv2d
 from nn_manual.layers.dropout import Dropout
 from nn_manual.layers.embedding import Embedding, LearnedPositions
+from nn_manual.layers.exponential_units import CELU, ELU, SELU
+from nn_manual.layers.hard_activations import Hardshrink, Hardsigmoid, Hardswish, Softshrink
 from nn_manual.layers.linear import Linear
 from nn_manual.layers.normalization import LayerNorm, RMSNorm
 from nn_manual.layers.padded_recurrent import PaddedLSTM
+from nn_manual.layers.piecewise_activations import Hardtanh, LeakyReLU, ReLU6, Threshold
 from nn_manual.layers.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from nn_manual.layers.recurrent import LSTM
 from nn_manual.layers.shape import Flatten, Unflatten
+from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
 from nn_manual.layers.softmax import Softmax
 from nn_manual.layers.with_buffers import LayerWithBuffers
 from nn_manual.layers.with_lengths import LayerWithLengths
 from nn_manual.layers.with_noise import LayerWithNoise
 
 __all__ = [
+    "CELU",
+    "ELU",
     "GELU",
     "LSTM",
+    "SELU",
     "Activation",
     "AdaptiveAvgPool2d",
     "AvgPool2d",
@@ -34,21 +41,34 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
     "Layer",
     "LayerNorm",
     "LayerWithBuffers",
     "LayerWithLengths",
     "LayerWithNoise",
+    "LeakyReLU",
     "LearnedPositions",
     "Linear",
+    "LogSigmoid",
     "MaxPool2d",
+    "Mish",
     "PaddedLSTM",
     "RMSNorm",
     "ReLU",
+    "ReLU6",
     "Residual",
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
     "Tanh",
+    "Tanhshrink",
+    "Threshold",
     "Unflatten",
 ]

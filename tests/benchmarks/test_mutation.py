@@ -40,7 +40,7 @@ SUBJECTS = {subject.owner: subject for subject in subjects()}
 
 #: How many mutants of each class are tried here, spread over all of them; `scripts/benchmark.py check mutants`
 #: takes all.
-NUM_SAMPLED = 4
+NUM_SAMPLED = 3
 
 
 @functools.cache

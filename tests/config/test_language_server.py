@@ -58,7 +58,12 @@ def test_a_new_config_is_right(server: LanguageServer, tmp_path: Path) -> None:
     ]
 
 
-OF_LAYERS = 'Value is not accepted. Valid values: "Dropout", "Flatten", "GELU", "ReLU", "SiLU", "Sigmoid", "Tanh".'
+BARE_LAYERS = [
+    *("CELU", "Dropout", "ELU", "Flatten", "GELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU"),
+    *("LogSigmoid", "Mish", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softplus", "Softshrink", "Softsign", "Tanh"),
+    "Tanhshrink",
+]
+OF_LAYERS = "Value is not accepted. Valid values: " + ", ".join(f'"{name}"' for name in BARE_LAYERS) + "."
 OF_OPTIMIZERS = 'Value is not accepted. Valid values: "Adam", "AdamW", "Muon", "SGD".'
 
 

@@ -42,6 +42,8 @@ def words(layer: Layer, input: Array) -> dict[str, Any]:
     if getattr(layer, "eps", 0) is None:
         shapes["eps"] = np.finfo(input.dtype).eps
     functions = {"rows": rows, "ndtr": scipy.special.ndtr, "expit": scipy.special.expit}
+    functions |= {"softplus": lambda number: np.logaddexp(number, number.dtype.type(0))}
+    shapes |= {name: getattr(layer, name) for name in ("ALPHA", "SCALE") if hasattr(layer, name)}
     return {"axes": axes, "leading": tuple(range(input.ndim - len(axes))), **shapes, **functions}
 
 

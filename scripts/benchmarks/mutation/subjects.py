@@ -37,7 +37,7 @@ MOMENTUM = functools.partial(SGD, momentum=0.9)
 #: The methods that forward and backward of a layer call to compute, without those that only look at shapes.
 LAYER_HELPERS = (
     *("_exact", "_tanh", "_layer", "_layer_backward", "_derivatives", "_count", "_rows_and_columns"),
-    *("_attend", "_map", "_map_backward", "_scores", "_exponential"),
+    *("_attend", "_map", "_map_backward", "_scores", "_exponential", "function", "passes"),
 )
 
 
