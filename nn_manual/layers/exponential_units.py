@@ -75,8 +75,8 @@ class CELU(Activation):
         return np.maximum(input, 0) + self.alpha * np.expm1(scaled), scaled
 
     def reference(self, input: Any) -> Any:
-        """torch.nn.CELU, which rounds 1 / alpha to float32, in float64 too (torch 2.13). The gradient of torch's expm1
-        is its result plus 1, which leaves no digit of a small exponential.
+        """torch.nn.CELU, whose gradient takes 1 / alpha in float32, in float64 too (torch 2.13). The gradient of
+        torch's expm1 is its result plus 1, which leaves no digit of a small exponential.
         """
         scaled = input.clamp(max=0) / self.alpha
         below = scaled.expm1().where(scaled > -0.5, scaled.exp() - 1)

@@ -1,9 +1,31 @@
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nn_manual import GELU, ReLU, Tanh
+from nn_manual import (
+    CELU,
+    ELU,
+    GELU,
+    SELU,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    Layer,
+    LeakyReLU,
+    LogSigmoid,
+    Mish,
+    ReLU,
+    ReLU6,
+    Softplus,
+    Softshrink,
+    Softsign,
+    Tanh,
+    Tanhshrink,
+    Threshold,
+)
 
 
 def test_relu_at_its_kink_passes_nothing() -> None:
@@ -82,3 +104,87 @@ def test_gelu_far_out_is_a_relu(approximate: Any, dtype: str) -> None:
 def test_gelu_has_no_other_approximation() -> None:
     with pytest.raises(ValueError, match=r"^approximate must be 'none' or 'tanh', not 'erf'$"):
         GELU("erf")  # type: ignore[arg-type]  # the mistake
+
+
+#: Inputs at which pieces meet, the outputs there and the slopes that torch takes.
+AT_BREAKPOINTS: list[tuple[Layer, list[float], list[float], list[float]]] = [
+    (ReLU6(), [0, 6], [0, 6], [0, 0]),
+    (Hardtanh(-0.5, 2), [-0.5, 2], [-0.5, 2], [0, 0]),
+    (Threshold(0.5, -2), [0.5], [-2], [0]),
+    (LeakyReLU(-0.5), [0], [0], [-0.5]),
+    (Hardshrink(0.5), [-0.5, 0.5], [0, 0], [0, 0]),
+    (Softshrink(0.5), [-0.5, 0.5], [0, 0], [0, 0]),
+    (Hardsigmoid(), [-3, 3], [0, 1], [0, 0]),
+    (Hardswish(), [-3, 3], [0, 3], [0, 1]),
+    (ELU(0.5), [0], [0], [0.5]),
+    (CELU(0.5), [0], [0], [1]),
+    (SELU(), [0], [0], [SELU.SCALE * SELU.ALPHA]),
+    (Softplus(2, 1), [0.5], [(1 + math.log1p(math.exp(-1))) / 2], [1 / (1 + math.exp(-1))]),
+]
+
+
+@pytest.mark.parametrize(("layer", "points", "outputs", "slopes"), AT_BREAKPOINTS, ids=repr)
+def test_where_pieces_meet(layer: Layer, points: list[float], outputs: list[float], slopes: list[float]) -> None:
+    input = np.array(points)
+    output, saved = layer.forward(input)
+    np.testing.assert_allclose(output, outputs, rtol=1e-15)
+    np.testing.assert_allclose(layer.backward(saved, np.full(len(points), -2.0)), -2 * np.array(slopes), rtol=1e-15)
+    distances = [np.inf] if isinstance(layer, CELU) else [0] * len(points)
+    assert layer.kink_distance(input).tolist() == distances
+    assert layer.kink_distance(input + 0.125).tolist() == [np.inf if math.isinf(each) else 0.125 for each in distances]
+
+
+@pytest.mark.parametrize(
+    "layer", [ReLU6(), Hardtanh(), Threshold(1, 0), Hardshrink(2), Softshrink(2), Hardsigmoid(), Hardswish()]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_flat_piece_stops_what_is_not_finite(layer: Layer, dtype: str) -> None:
+    _, saved = layer.forward(np.array([-7 if isinstance(layer, Hardsigmoid | Hardswish | Hardtanh) else 0] * 2, dtype))
+    grad_input = layer.backward(saved, np.array([np.inf, np.nan], dtype))
+    assert grad_input.dtype == dtype
+    assert grad_input.tolist() == [0.0, 0.0]
+
+
+#: Far out, where exponentials overflow or vanish: inputs, outputs and slopes.
+FAR_OUT: list[tuple[Layer, list[float], list[float]]] = [
+    (ELU(0.5), [-0.5, 1e9], [0, 1]),
+    (CELU(0.5), [-0.5, 1e9], [0, 1]),
+    (SELU(), [-SELU.SCALE * SELU.ALPHA, 1e9 * SELU.SCALE], [0, SELU.SCALE]),
+    (Softplus(), [0, 1e9], [0, 1]),
+    (Softplus(threshold=math.inf), [0, 1e9], [0, 1]),
+    (LogSigmoid(), [-1e9, 0], [1, 0]),
+    (Mish(), [0, 1e9], [0, 1]),
+    (Softsign(), [-1 + 1e-9, 1 - 1e-9], [1e-18, 1e-18]),
+    (Tanhshrink(), [-1e9 + 1, 1e9 - 1], [1, 1]),
+]
+
+
+@pytest.mark.parametrize(("layer", "outputs", "slopes"), FAR_OUT, ids=repr)
+def test_far_out(layer: Layer, outputs: list[float], slopes: list[float]) -> None:
+    output, saved = layer.forward(np.array([-1e9, 1e9]))
+    np.testing.assert_allclose(output, outputs, rtol=1e-9)
+    np.testing.assert_allclose(layer.backward(saved, np.full(2, 3.0)), 3 * np.array(slopes), rtol=1e-8)
+
+
+def test_tails_keep_their_digits() -> None:
+    """By mpmath with 40 digits: log(1 + exp(-30)), log(sigmoid(30)), and mish(-30) with its slope."""
+    input = np.array([-30.0])
+    np.testing.assert_allclose(Softplus().forward(input)[0], 9.357622968839737e-14, rtol=1e-14)
+    np.testing.assert_allclose(LogSigmoid().forward(-input)[0], -9.357622968839737e-14, rtol=1e-14)
+    output, saved = Mish().forward(input)
+    np.testing.assert_allclose(output, -2.807286890651921e-12, rtol=1e-14)
+    np.testing.assert_allclose(Mish().backward(saved, np.ones(1)), -2.713710660963392e-12, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Hardtanh(1, 1), "min_val must be below max_val, not 1 and 1"),
+        (lambda: Softshrink(-0.1), r"lambd must be at least 0, not -0\.1"),
+        (lambda: CELU(0), "alpha must be positive, not 0"),
+        (lambda: Softplus(0), "beta must not be 0"),
+    ],
+)
+def test_settings_that_are_refused(make: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=f"^{words}$"):
+        make()
