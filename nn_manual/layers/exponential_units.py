@@ -38,7 +38,7 @@ class ELU(Activation):
     def derivative(self, saved: Array) -> Array:
         """1, or alpha * exp(input)."""
         input = saved
-        return np.where(input > 0, input.dtype.type(1), self.alpha * np.exp(np.minimum(input, 0)))
+        return np.where(input > 0, 1, self.alpha * np.exp(np.minimum(input, 0)))
 
     def kink_distance(self, input: Array) -> Array:
         """How far each input is from the kink at 0, if there is one: with alpha = 1 there is none."""
@@ -112,7 +112,7 @@ class SELU(Activation):
         """SCALE, or SCALE * ALPHA * exp(input)."""
         input = saved
         below = self.ALPHA * np.exp(np.minimum(input, 0))
-        return self.SCALE * np.where(input > 0, input.dtype.type(1), below)
+        return self.SCALE * np.where(input > 0, 1, below)
 
     def kink_distance(self, input: Array) -> Array:
         """How far each input is from the kink at 0."""

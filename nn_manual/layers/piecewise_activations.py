@@ -136,7 +136,7 @@ class Threshold(Gate):
 
     def function(self, input: Array) -> Array:
         """The input, or the constant."""
-        return np.where(input > self.threshold, input, input.dtype.type(self.value))
+        return np.where(input > self.threshold, input, self.value)
 
     def passes(self, input: Array) -> Array:
         """Above the threshold."""

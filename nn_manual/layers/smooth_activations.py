@@ -55,7 +55,7 @@ class Softplus(Activation):
     def derivative(self, saved: Array) -> Array:
         """expit(scaled), or 1 above the threshold."""
         scaled = saved
-        return np.where(scaled > self.threshold, scaled.dtype.type(1), expit(scaled))
+        return np.where(scaled > self.threshold, 1, expit(scaled))
 
     def kink_distance(self, input: Array) -> Array:
         """How far each input is from the threshold."""
