@@ -8,6 +8,7 @@ from typing import NamedTuple
 from nn_manual.arrays import DTYPES, Shape, size_of
 from nn_manual.config import RunConfig
 from nn_manual.data.reading import machine_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.model import Sequential
 from nn_manual.model.summary import NUM_EXAMPLES, rows_of
 from nn_manual.model.ties import Ties
@@ -52,13 +53,11 @@ def sizes_of(config: RunConfig) -> Sizes:
     return Sizes(own, own + of_uses, len(vectors) * own, bool(ties.names))
 
 
-def needed_memory(config: RunConfig, example_shape: Shape) -> Needed:
-    """What a run of this config needs, about, with examples of this shape."""
+def needed_memory(config: RunConfig, input_shape: Shape) -> Needed:
+    """What a run of this config needs, about, with training inputs of this shape."""
     sizes, itemsize = sizes_of(config), DTYPES[config.dtype].itemsize
-    layers = {str(index): layer for index, layer in enumerate(config.model)}
-    rows = [row for row in rows_of(layers, (NUM_EXAMPLES, *example_shape)) if not row.layer.children()]
-    outputs = sum(size_of(row.output_shape) for row in rows if row.output_shape is not None)
-    step = round(OF_OUTPUTS * outputs * config.batch_size) * itemsize
+    batch_size = min(config.batch_size, input_shape[0])
+    step = round(OF_OUTPUTS * _outputs(config, input_shape[1:]) * batch_size) * itemsize
     proof = step + itemsize * (2 * sizes.parameters + 2 * (sizes.parameters + sizes.vectors))
     plan = step + itemsize * VECTORS_OF_PLAN * sizes.parameters
     return Needed(
@@ -69,9 +68,20 @@ def needed_memory(config: RunConfig, example_shape: Shape) -> Needed:
     )
 
 
-def note_of_memory(config: RunConfig, example_shape: Shape) -> str | None:
+def _outputs(config: RunConfig, example_shape: Shape) -> int:
+    """How many numbers all layers together put out for one example; 0 where nobody knows."""
+    layers = {str(index): layer for index, layer in enumerate(config.model)}
+    try:
+        rows = [row for row in rows_of(layers, (NUM_EXAMPLES, *example_shape)) if not row.layer.children()]
+    except Exception as error:  # only a check asks a user's layer for all of this, and an estimate must end no run
+        raise_if_nobodys_fault(error)
+        return 0
+    return sum(size_of(row.output_shape) for row in rows if row.output_shape is not None)
+
+
+def note_of_memory(config: RunConfig, input_shape: Shape) -> str | None:
     """What a run needs, and which settings lower it, where the machine has less; else None."""
-    needed, memory = needed_memory(config, example_shape), machine_memory()
+    needed, memory = needed_memory(config, input_shape), machine_memory()
     if sum(needed) <= memory:
         return None
     return (

@@ -41,7 +41,7 @@ def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE, *, has_
     for note in start_from_file(config, split, model):
         writer.note(note)
     _note_schedule(config, split, writer)
-    if needs := note_of_memory(config, split.train.input.shape[1:]):
+    if needs := note_of_memory(config, split.train.input.shape):
         writer.note(needs)
     agree(config, split, model, group, **{"--run-dir": str(directory)})
     check_read_back(config)  # before anything is made

@@ -71,7 +71,7 @@ def resume(
             split, model = load(config)
             if checkpoint is None:
                 start_from_file(config, split, model)
-            if needs := note_of_memory(config, split.train.input.shape[1:]):
+            if needs := note_of_memory(config, split.train.input.shape):
                 writer.note(needs)
             name, state = str(checkpoint and checkpoint.name), str(kept and kept.sha256)
             agree(config, split, model, group, checkpoint=name, state=state)

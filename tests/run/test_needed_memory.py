@@ -32,16 +32,50 @@ NEEDS = (
 )
 def test_what_a_run_needs(tmp_path: Path, overrides: list[str], proof: int, plan: int) -> None:
     config = load_config(write_config(tmp_path), overrides)
-    assert needed_memory(config, (2,)) == Needed(MODEL, STEP, proof, plan)
+    assert needed_memory(config, (48, 2)) == Needed(MODEL, STEP, proof, plan)
+
+
+def test_a_batch_is_no_larger_than_the_data(tmp_path: Path) -> None:
+    config = load_config(write_config(tmp_path), ["gradient_check.every=0", "batch_size=1000"])
+    assert needed_memory(config, (8, 2)) == Needed(MODEL, STEP // 2, 0, 0)
+
+
+UNCOUNTED = """
+from dataclasses import dataclass
+
+from nn_manual import Layer
+
+
+@dataclass(eq=False)
+class Uncounted(Layer):
+    def num_products(self, input_shape):
+        return "many"
+
+    def forward(self, input):
+        return input, None
+
+    def backward(self, saved, grad_output):
+        return grad_output
+"""
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_an_estimate_ends_no_run(tmp_path: Path) -> None:
+    """Only a check would ask the layer for its products."""
+    (tmp_path / "my_layers.py").write_text(UNCOUNTED)
+    path = write_config(tmp_path, CONFIG.replace("- Tanh", "- my_layers:Uncounted"))
+    config = load_config(path, ["batch_size=12", "epochs=1", "gradient_check.every=0"])
+    assert needed_memory(config, (48, 2)) == Needed(MODEL, 0, 0, 0)
+    assert run(config, tmp_path / "run")["step"] == 4
 
 
 def test_it_is_said_where_the_machine_has_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load_config(write_config(tmp_path), ["compiled=true"])
-    needed = needed_memory(config, (2,))
+    needed = needed_memory(config, (48, 2))
     monkeypatch.setattr(the_module, "machine_memory", lambda: sum(needed))
-    assert note_of_memory(config, (2,)) is None
+    assert note_of_memory(config, (48, 2)) is None
     monkeypatch.setattr(the_module, "machine_memory", lambda: sum(needed) - 1)
-    note = note_of_memory(config, (2,))
+    note = note_of_memory(config, (48, 2))
     assert note is not None
     assert note.endswith("for compiling it, none with compiled=false")
 
