@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -51,8 +52,21 @@ class Activation(Layer):
         return grad_input
 
 
+class Piecewise(Layer):
+    """An elementwise function, any shape, in pieces that meet at some points."""
+
+    @abstractmethod
+    def breakpoints(self) -> tuple[float, ...]:
+        """Where two pieces meet, and the slope, or the function, jumps."""
+
+    def kink_distance(self, input: Array) -> Array:
+        """How far each input is from the nearest of these points."""
+        distances = (np.abs(input - point) for point in self.breakpoints())
+        return functools.reduce(np.minimum, distances, np.full(input.shape, np.inf))
+
+
 @dataclass(eq=False)
-class ReLU(Layer):
+class ReLU(Piecewise):
     """Rectifier, any shape.
 
         output     = maximum(input, 0)
@@ -76,10 +90,9 @@ class ReLU(Layer):
         self.check_gradient(grad_output, output.shape)
         return masked(grad_output, output > 0)
 
-    def kink_distance(self, input: Array) -> Array:
-        """How far each input is from the kink at 0."""
-        distance: Array = np.abs(input)
-        return distance
+    def breakpoints(self) -> tuple[float, ...]:
+        """0."""
+        return (0,)
 
 
 @dataclass(eq=False)

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers.activations import Activation
+from nn_manual.layers.activations import Activation, Piecewise
 from nn_manual.layers.base import Layer
 
 
 @dataclass(eq=False)
-class ELU(Activation):
+class ELU(Piecewise, Activation):
     """Exponential linear unit, any shape.
 
         output     = where(input > 0, input, alpha * expm1(minimum(input, 0)))
@@ -40,9 +40,9 @@ class ELU(Activation):
         input = saved
         return np.where(input > 0, 1, self.alpha * np.exp(np.minimum(input, 0)))
 
-    def kink_distance(self, input: Array) -> Array:
-        """How far each input is from the kink at 0, if there is one: with alpha = 1 there is none."""
-        return np.full(input.shape, np.inf) if self.alpha == 1 else np.abs(input)
+    def breakpoints(self) -> tuple[float, ...]:
+        """0, where the slope jumps unless alpha is 1."""
+        return () if self.alpha == 1 else (0,)
 
 
 @dataclass(eq=False)
@@ -90,7 +90,7 @@ class CELU(Activation):
 
 
 @dataclass(eq=False)
-class SELU(Activation):
+class SELU(Piecewise, Activation):
     """Scaled exponential linear unit, any shape.
 
         output     = SCALE * where(input > 0, input, ALPHA * expm1(minimum(input, 0)))
@@ -114,7 +114,6 @@ class SELU(Activation):
         below = self.ALPHA * np.exp(np.minimum(input, 0))
         return self.SCALE * np.where(input > 0, 1, below)
 
-    def kink_distance(self, input: Array) -> Array:
-        """How far each input is from the kink at 0."""
-        distance: Array = np.abs(input)
-        return distance
+    def breakpoints(self) -> tuple[float, ...]:
+        """0."""
+        return (0,)

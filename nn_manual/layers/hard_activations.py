@@ -8,20 +8,15 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
+from nn_manual.layers.activations import Piecewise
 from nn_manual.layers.base import Layer
 from nn_manual.layers.fast_forms import masked
-from nn_manual.layers.piecewise_activations import Gate, Piecewise
+from nn_manual.layers.piecewise_activations import Gate
 
 
 @dataclass(eq=False)
-class Hardshrink(Gate):
-    """The input where its magnitude is above lambd, and 0 elsewhere, any shape.
-
-        output     = where(abs(input) > lambd, input, 0)
-        grad_input = where(abs(input) > lambd, grad_output, 0)
-
-    At lambd and -lambd the function jumps. Raises ValueError for a gradient that is not shaped as the output.
-    """
+class Shrink(Gate):
+    """An elementwise function, any shape, that is 0 where the input's magnitude is at most lambd."""
 
     lambd: float = 0.5
 
@@ -29,10 +24,6 @@ class Hardshrink(Gate):
     def examples(cls) -> list[tuple[Layer, Shape]]:
         """torch's default, and a tie's value."""
         return [(cls(), (4, 3)), (cls(1.0), (3, 3))]
-
-    def function(self, input: Array) -> Array:
-        """The large numbers."""
-        return masked(input, self.passes(input))
 
     def passes(self, input: Array) -> Array:
         """Where the magnitude is above lambd."""
@@ -44,7 +35,22 @@ class Hardshrink(Gate):
 
 
 @dataclass(eq=False)
-class Softshrink(Gate):
+class Hardshrink(Shrink):
+    """The input where its magnitude is above lambd, and 0 elsewhere, any shape.
+
+        output     = where(abs(input) > lambd, input, 0)
+        grad_input = where(abs(input) > lambd, grad_output, 0)
+
+    At lambd and -lambd the function jumps. Raises ValueError for a gradient that is not shaped as the output.
+    """
+
+    def function(self, input: Array) -> Array:
+        """The large numbers."""
+        return masked(input, self.passes(input))
+
+
+@dataclass(eq=False)
+class Softshrink(Shrink):
     """The input, nearer to 0 by lambd, any shape.
 
         output     = sign(input) * maximum(abs(input) - lambd, 0)
@@ -54,29 +60,14 @@ class Softshrink(Gate):
     not shaped as the output.
     """
 
-    lambd: float = 0.5
-
     def __post_init__(self) -> None:
         if not self.lambd >= 0:
             raise ValueError(f"lambd must be at least 0, not {self.lambd}")
-
-    @classmethod
-    def examples(cls) -> list[tuple[Layer, Shape]]:
-        """torch's default, and a tie's value."""
-        return [(cls(), (4, 3)), (cls(1.0), (3, 3))]
 
     def function(self, input: Array) -> Array:
         """What is left of the large numbers."""
         left: Array = np.sign(input) * np.maximum(np.abs(input) - self.lambd, 0)
         return left
-
-    def passes(self, input: Array) -> Array:
-        """Where the magnitude is above lambd."""
-        return np.abs(input) > self.lambd
-
-    def breakpoints(self) -> tuple[float, ...]:
-        """lambd and -lambd."""
-        return -self.lambd, self.lambd
 
 
 @dataclass(eq=False)

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
+from nn_manual.layers.activations import Piecewise
 from nn_manual.layers.base import Layer
 from nn_manual.layers.fast_forms import masked
-
-
-class Piecewise(Layer):
-    """An elementwise function, any shape, in pieces that meet at some points."""
-
-    @abstractmethod
-    def breakpoints(self) -> tuple[float, ...]:
-        """Where two pieces meet: the slope, or the function, jumps there."""
-
-    def kink_distance(self, input: Array) -> Array:
-        """How far each input is from the nearest of these points."""
-        distances = (np.abs(input - point) for point in self.breakpoints())
-        return functools.reduce(np.minimum, distances)
 
 
 class Gate(Piecewise):

@@ -1,4 +1,4 @@
-"""Activations without kinks: softplus, what is made of it, and others."""
+"""Softplus, what is made of it, and other smooth activations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers.activations import Activation, expit
+from nn_manual.layers.activations import Activation, Piecewise, expit
 from nn_manual.layers.base import Layer
 
 
@@ -21,7 +21,7 @@ def softplus(input: Array) -> Array:
 
 
 @dataclass(eq=False)
-class Softplus(Activation):
+class Softplus(Piecewise, Activation):
     """A smooth rectifier, any shape.
 
         scaled     = beta * input
@@ -57,10 +57,9 @@ class Softplus(Activation):
         scaled = saved
         return np.where(scaled > self.threshold, 1, expit(scaled))
 
-    def kink_distance(self, input: Array) -> Array:
-        """How far each input is from the threshold."""
-        distance: Array = np.abs(input - self.threshold / self.beta)
-        return distance
+    def breakpoints(self) -> tuple[float, ...]:
+        """The input at the threshold."""
+        return (self.threshold / self.beta,)
 
 
 @dataclass(eq=False)
