@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import statistics
 import subprocess
+from collections.abc import Sequence
 
 from benchmarks.processes import ROOT, run_module
 
@@ -27,8 +28,8 @@ def main() -> None:
         for threads in (1, 2):
             times = _measured("time", name, threads)
             ours, checked, torch = (times[side] for side in ("ours", "checked", "torch"))
-            speedup = _median_ratio(torch, ours)
-            cost = _median_ratio(checked, [a + b for a, b in zip(ours, torch, strict=True)])
+            speedup = median_ratio(torch, ours)
+            cost = median_ratio(checked, [a + b for a, b in zip(ours, torch, strict=True)])
             wanted = f"(>= {speed})" if threads == 1 else ""
             limit = f"(<= {CHECKED})" if name == "gpt" and threads == 1 else ""
             medians = " ".join(f"{statistics.median(side):8.2f}" for side in (ours, checked, torch))
@@ -40,7 +41,8 @@ def main() -> None:
         print(f"{name:20} {mine:8.1f} {theirs:8.1f}  {mine / theirs:.2f} (<= {memory})", flush=True)
 
 
-def _median_ratio(above: list[float], below: list[float]) -> float:
+def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    """The median of the ratios of the rounds."""
     return statistics.median(a / b for a, b in zip(above, below, strict=True))
 
 

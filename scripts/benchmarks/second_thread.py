@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from benchmarks.models import median_ratio
 from benchmarks.processes import ROOT, run_module
 
 #: By file of config/: our time over torch's, each on its faster number of threads, at most.
@@ -62,7 +63,7 @@ def judged(name: str, times: Mapping[str, Sequence[float]]) -> tuple[list[str], 
         lines.append(f"  {side:6} {gain.one:8.2f} {gain.two:8.2f}   {gain.ratio:.2f}   {more}")
     is_slower = gains["ours"].ratio > gains["torch"].ratio
     faster = {side: min(("1", "2"), key=lambda n: statistics.median(times[f"{side} {n}"])) for side in gains}
-    ratio = _median_ratio(*(times[f"{side} {faster[side]}"] for side in ("ours", "torch")))
+    ratio = median_ratio(*(times[f"{side} {faster[side]}"] for side in ("ours", "torch")))
     lines.append(f"  a second thread gains as much as torch's{': MISSED' if is_slower else ''}")
     is_missed = ratio > WANTED[name]
     lines.append(f"  {ratio:.2f} of torch's time, at most {WANTED[name]}{': MISSED' if is_missed else ''}")
@@ -71,8 +72,4 @@ def judged(name: str, times: Mapping[str, Sequence[float]]) -> tuple[list[str], 
 
 def _gain(times: Mapping[str, Sequence[float]], side: str) -> Gain:
     one, two = times[f"{side} 1"], times[f"{side} 2"]
-    return Gain(statistics.median(one), statistics.median(two), _median_ratio(two, one))
-
-
-def _median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
-    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+    return Gain(statistics.median(one), statistics.median(two), median_ratio(two, one))

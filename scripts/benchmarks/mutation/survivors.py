@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-COMMUTES = "the larger, or the smaller, of two numbers stays the same when the two are swapped"
-SAME_SIGN = "scaled by 1.001 or 2 a number stays positive, or 0: neither underflows"
+from benchmarks.mutation.survivors_of_activations import ACTIVATIONS, COMMUTES, SAME_SIGN
+
 MASK = "input > 0 exactly where maximum(input, 0) > 0"
-BOTH_ZERO = "at 0 both pieces are 0"
-EVEN_FUNCTION = "only its magnitude, or its square, is used"
 EVEN = "output is only multiplied by itself, and (-output) * (-output) = output * output"
 ORDER = "a sum or a mean over all elements does not depend on their order"
 COUNT = "arange depends only on the number of rows, and `previous` keeps nothing of another shape"
@@ -95,14 +93,6 @@ POLYNOMIAL = "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram 
 ITERATION = "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogonal"
 MASKED = "kept = probability if mask is None else np.multiply(probability, mask[part], out=probability)"
 GRAD_QUERY = "np.matmul(grad_scores, key[part], out=grad_query[part])"
-ELU_OUTPUT = "return (np.where(input > 0, input, self.alpha * np.expm1(np.minimum(input, 0))), input)"
-ELU_SLOPE = "return np.where(input > 0, 1, self.alpha * np.exp(np.minimum(input, 0)))"
-SELU_OUTPUT = "return (self.SCALE * np.where(input > 0, input, self.ALPHA * np.expm1(np.minimum(input, 0))), input)"
-SELU_SLOPE = "return self.SCALE * np.where(input > 0, 1, below)"
-LEAKY_OUTPUT = "return (np.where(input > 0, input, self.negative_slope * input), input)"
-LEAKY_GRADIENT = "return np.where(input > 0, grad_output, self.negative_slope * grad_output)"
-SHRUNK = "left: Array = np.sign(input) * np.maximum(np.abs(input) - self.lambd, 0)"
-GATE = "return masked(grad_output, self.passes(input))"
 BATCH_NORMS = ("BatchNorm1d", "BatchNorm2d")
 
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
@@ -1021,85 +1011,5 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             *(f"previous(self, derivatives{part})", f"previous(self, derivatives){part}"),
         )
     },
-    **{
-        (name, line, line.replace(operands, swapped)): COMMUTES
-        for name, line, operands, swapped in (
-            *((name, line, "np.minimum(input, 0)", "np.minimum(0, input)") for name, line in (
-                ("ELU.forward", ELU_OUTPUT), ("ELU.derivative", ELU_SLOPE), ("SELU.forward", SELU_OUTPUT),
-                ("SELU.derivative", "below = self.ALPHA * np.exp(np.minimum(input, 0))"),
-                ("CELU.forward", "scaled = np.minimum(input, 0) / self.alpha"),
-            )),
-            (
-                "CELU.forward", "return (np.maximum(input, 0) + self.alpha * np.expm1(scaled), scaled)",
-                "np.maximum(input, 0)", "np.maximum(0, input)",
-            ),
-            *(
-                (name, line, operands, swapped)
-                for name, line in (
-                    ("Hardsigmoid.forward", "return (np.minimum(np.maximum(input + 3, 0), 6) / 6, input)"),
-                    ("Hardswish.forward", "gate = np.minimum(np.maximum(input + 3, 0), 6) / 6"),
-                )
-                for operands, swapped in (
-                    ("np.minimum(np.maximum(input + 3, 0), 6)", "np.minimum(6, np.maximum(input + 3, 0))"),
-                    ("np.maximum(input + 3, 0)", "np.maximum(0, input + 3)"),
-                )
-            ),
-            (
-                "Hardsigmoid.backward", "return masked(grad_output / 6, (input > -3) & (input < 3))",
-                "(input > -3) & (input < 3)", "(input < 3) & (input > -3)",
-            ),
-            ("Softshrink.function", SHRUNK, "np.maximum(np.abs(input) - self.lambd, 0)", "np.maximum(0, np.abs(input) - self.lambd)"),
-            *(
-                (name, line, operands, swapped)
-                for name, line, low, high in (
-                    ("Hardtanh.function", "cut: Array = np.minimum(np.maximum(input, self.min_val), self.max_val)", "self.min_val", "self.max_val"),
-                    ("ReLU6.function", "cut: Array = np.minimum(np.maximum(input, 0), 6)", "0", "6"),
-                )
-                for operands, swapped in (
-                    (f"np.minimum(np.maximum(input, {low}), {high})", f"np.minimum({high}, np.maximum(input, {low}))"),
-                    (f"np.maximum(input, {low})", f"np.maximum({low}, input)"),
-                )
-            ),
-            (
-                "Hardtanh.passes", "return (self.min_val < input) & (input < self.max_val)",
-                "(self.min_val < input) & (input < self.max_val)", "(input < self.max_val) & (self.min_val < input)",
-            ),
-            ("ReLU6.passes", "return (input > 0) & (input < 6)", "(input > 0) & (input < 6)", "(input < 6) & (input > 0)"),
-        )
-    },
-    **{
-        (name, line, line.replace("input > 0", f"input * {factor} > 0")): SAME_SIGN
-        for factor in ("1.001", "2")
-        for name, line in (
-            ("ELU.forward", ELU_OUTPUT), ("ELU.derivative", ELU_SLOPE), ("SELU.forward", SELU_OUTPUT),
-            ("SELU.derivative", SELU_SLOPE), ("LeakyReLU.forward", LEAKY_OUTPUT), ("LeakyReLU.backward", LEAKY_GRADIENT),
-            ("ReLU6.passes", "return (input > 0) & (input < 6)"),
-        )
-    },
-    **{
-        (name, line, line.replace("input > 0", "input >= 0")): BOTH_ZERO
-        for name, line in (
-            ("ELU.forward", ELU_OUTPUT), ("SELU.forward", SELU_OUTPUT), ("LeakyReLU.forward", LEAKY_OUTPUT),
-        )
-    },
-    **{
-        key: SAME_SIGN
-        for factor in ("1.001", "2")
-        for key in (
-            ("LeakyReLU.forward", LEAKY_OUTPUT, LEAKY_OUTPUT.replace("), input)", f"), input * {factor})")),
-            ("LeakyReLU.backward", "input = saved", f"input = saved * {factor}"),
-            ("Softshrink.function", SHRUNK, SHRUNK.replace("np.sign(input)", f"np.sign(input * {factor})")),
-        )
-    },
-    **{
-        key: EVEN_FUNCTION
-        for name in ("Hardshrink", "Softshrink")
-        for key in (
-            (f"{name}.forward", "return (self.function(input), input)", "return (self.function(input), -input)"),
-            (f"{name}.backward", "input = saved", "input = -saved"),
-            (f"{name}.backward", GATE, GATE.replace("(input)", "(-input)")),
-            (f"{name}.passes", "return np.abs(input) > self.lambd", "return np.abs(-input) > self.lambd"),
-        )
-    },
-    **dict.fromkeys((("Hardshrink.function", "return masked(input, self.passes(input))", "return masked(input, self.passes(-input))"), ("Hardsigmoid.forward", "return (np.minimum(np.maximum(input + 3, 0), 6) / 6, input)", "return (np.minimum(np.maximum(input + 3, 0), 6) / 6, -input)"), ("Hardsigmoid.backward", "input = saved", "input = -saved"), ("Softshrink.function", SHRUNK, SHRUNK.replace("np.abs(input)", "np.abs(-input)")), ("Mish.derivative", "total = 1 + decay", "total = -(1 + decay)"), ("Softsign.forward", "total = 1 + np.abs(input)", "total = 1 + np.abs(-input)"), ("Softsign.forward", "return (input / total, total)", "return (input / total, -total)"), ("Softsign.backward", "derivative = self.derivative(saved)", "derivative = self.derivative(-saved)"), ("Softsign.derivative", "total = saved", "total = -saved"), ("Tanhshrink.forward", "return (input - tanh, tanh)", "return (input - tanh, -tanh)"), ("Tanhshrink.backward", "derivative = self.derivative(saved)", "derivative = self.derivative(-saved)"), ("Tanhshrink.derivative", "tanh = saved", "tanh = -saved")), EVEN_FUNCTION),
+    **ACTIVATIONS,
 }
