@@ -103,6 +103,6 @@ def _stated_kinks(layer: Layer, input: Array) -> Array:
     if not defines(layer, "kink_distance"):
         return np.empty(0, input.dtype)
     distance = layer.kink_distance(input)
-    candidates = np.concatenate([input - distance, input + distance])
+    candidates = np.concatenate([input - distance, input + distance]).astype(input.dtype)  # distances may be float64
     kinks: Array = candidates[layer.kink_distance(candidates) == 0]
     return kinks
