@@ -77,7 +77,7 @@ class Claim(ABC):
         unseen: list[int] = []  # the numbers of the moves of which nobody knows yet what they make jump
         for number in range(1, num_perturbations + 1):
             unseen.append(number)
-            for rounded, elsewhere in self._reruns(number):
+            for rounded, elsewhere in self._reruns(number, failed):
                 rounding.measure(_of(failed, rounded), elsewhere)
                 found = self._explained(failed)
                 if len(found) == len(failed):
@@ -113,13 +113,16 @@ class Claim(ABC):
         move = partial(move_as_in_float32, move=randomly(number, back=back), times=times)
         return self.moved(DOUBLE, move, move)
 
-    def _reruns(self, number: int) -> Iterator[tuple[Values, Values | None]]:
+    def _reruns(self, number: int, failed: Sequence[Pair]) -> Iterator[tuple[Values, Values | None]]:
         """The values to measure for the `number`-th time: those that torch computes when everything is moved, in
         several ways; and those of the loss of a smaller prediction, each with the true values there.
         """
         for back in (False, True):  # one of the two moves a value across the kink at which it lies
             random = randomly(number, back=back)
-            yield self.moved(SINGLE, random, random), None
+            single = self.moved(SINGLE, random, random)
+            yield single, None
+            if overflowed := [pair for pair in failed if not _is_finite(single, pair)]:  # in float64 they needn't
+                yield _of(overflowed, self.moved(DOUBLE, random, random)), None
         yield self.moved(DOUBLE, partial(move_but_ties, seed=number), random), None
         if number <= NUM_PERTURBATIONS:
             single, double = (self.of_smaller_prediction(dtype, SMALLER**number) for dtype in (SINGLE, DOUBLE))
@@ -139,3 +142,9 @@ def randomly(number: int, *, back: bool = False) -> Move:
 def _of(pairs: Sequence[Pair], values: Values) -> Values:
     """Those of the values that have the names of these pairs."""
     return {pair.quantity.name: values[pair.quantity.name] for pair in pairs if pair.quantity.name in values}
+
+
+def _is_finite(values: Values, pair: Pair) -> bool:
+    """Whether the values that have the name of this pair are finite, if there are any."""
+    name = pair.quantity.name
+    return name not in values or bool(np.isfinite(values[name]).all())

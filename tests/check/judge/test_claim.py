@@ -11,6 +11,7 @@ from nets import break_gradient, net, replace_method
 
 from nn_manual import (
     SGD,
+    BatchNorm1d,
     CrossEntropyLoss,
     Flatten,
     GradientChecker,
@@ -293,3 +294,14 @@ def test_in_training_a_number_that_jumps_excuses_no_other() -> None:
     break_gradient(model.layers[1], "grad_input", wrong_in_float32)
     with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(AtMost\): 1\.grad_input"):
         trainer.train_step(clipping()[1], target)
+
+
+@pytest.mark.parametrize(("num_rows", "number"), [(24, 6.407605805591899e45), (18, 2.3043353412515686e149)])
+def test_equal_numbers_beyond_float32_have_a_variance_of_rounding(num_rows: int, number: float) -> None:
+    """In float32 they overflow, and moves that keep ties leave the variance at 0: only a random move in float64 shows
+    what the rounding of their mean makes of it.
+    """
+    model = Sequential(BatchNorm1d(1), dtype="float64", seed=0)
+    trainer = Trainer(model, MSELoss("sum"), SGD(model, lr=1e-3))
+    step = trainer.train_step(np.full((num_rows, 1), number), np.zeros((num_rows, 1)))
+    assert step.check is not None
