@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Reversible
 from types import ModuleType, SimpleNamespace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from nn_manual.messages.text import counted
 
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
+#: The numbers that a layer or a loss takes: all real numbers, those above 0, all but 0, or those between two bounds,
+#: without the bounds themselves, which may be infinite; or the integers of a range whose step is 1.
+Domain: TypeAlias = Literal["real", "positive", "nonzero"] | tuple[float, float] | range
 
 #: The dtypes that a model can have, by the name that the config uses.
 DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}

@@ -24,7 +24,7 @@ SCRIPTS = [
 
 
 def test_every_script_is_run_somewhere() -> None:
-    assert len(SCRIPTS) == PAGE.count("```") / 2 == 18
+    assert len(SCRIPTS) == PAGE.count("```") / 2 == 20
     extra = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     for package, version, _ in SECTIONS:
         assert f'"{package}=={version}' in extra or package == "torch"

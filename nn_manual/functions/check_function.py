@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from nn_manual.arrays import Domain
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.functions.battery.families import Chosen, Known, Told, naming_what_runs, nobody_listens, run_rows
@@ -29,7 +30,6 @@ from nn_manual.functions.settings import (
     noticing_anew,
     set_around,
 )
-from nn_manual.layers.base import Domain
 from nn_manual.messages.text import LONGEST_VALUE, one_line
 
 

@@ -10,14 +10,13 @@ import numpy as np
 import torch
 
 from nn_manual import streams
-from nn_manual.arrays import size_of
+from nn_manual.arrays import Domain, size_of
 from nn_manual.check.catalogue.input_kinds import draw, moved_into
 from nn_manual.functions.arguments import Arguments, as_tensor
 from nn_manual.functions.callables import Function, by_autograd, dtype_name, floats, is_array, label_of_function
 from nn_manual.functions.exceptions import raised_by_the_reference
 from nn_manual.functions.handwritten import Checked, Handwritten
 from nn_manual.functions.settings import kept_generators
-from nn_manual.layers.base import Domain
 from nn_manual.streams import Stream
 
 #: A random upstream gradient shows mistakes that ones would hide; a negative one shows a use of |grad_output|.

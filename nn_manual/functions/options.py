@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from nn_manual.arrays import Domain
 from nn_manual.check.compare.tolerances import MEANINGLESS
 from nn_manual.functions.battery.layouts_and_kinds import FUNCTION_KINDS
 from nn_manual.functions.battery.lengths import Choice
 from nn_manual.functions.battery.trial import Dtype
 from nn_manual.functions.function_case import SUPPORTED
-from nn_manual.layers.base import Domain
 from nn_manual.messages.text import LONGEST_VALUE, one_line
 
 

@@ -6,16 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, size_of
+from nn_manual.arrays import Array, Domain, Shape, size_of
 from nn_manual.defaults import default, defines, take_from_behind
-
-#: The inputs that a layer takes: all real numbers, those above 0, all but 0, or those between two bounds, without the
-#: bounds themselves, which may be infinite; or the integers of a range whose step is 1.
-Domain: TypeAlias = Literal["real", "positive", "nonzero"] | tuple[float, float] | range
 
 #: The base that a layer gets if its class has one of these methods and doesn't name the base.
 BASE_OF_METHOD: dict[str, type[Any]] = {}

@@ -1,7 +1,28 @@
 """Losses: scalar functions of a prediction and a target, with gradients derived by hand."""
 
+from nn_manual.losses.absolute_error import HuberLoss, L1Loss, SmoothL1Loss
 from nn_manual.losses.base import Loss, as_number
+from nn_manual.losses.binary import BCELoss, BCEWithLogitsLoss, MultiLabelSoftMarginLoss
 from nn_manual.losses.cross_entropy import CrossEntropyLoss
+from nn_manual.losses.likelihoods import GaussianNLLLoss, KLDivLoss, PoissonNLLLoss
+from nn_manual.losses.margins import HingeEmbeddingLoss, SoftMarginLoss
 from nn_manual.losses.squared_error import MSELoss, TraceLoss
 
-__all__ = ["CrossEntropyLoss", "Loss", "MSELoss", "TraceLoss", "as_number"]
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CrossEntropyLoss",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "Loss",
+    "MSELoss",
+    "MultiLabelSoftMarginLoss",
+    "PoissonNLLLoss",
+    "SmoothL1Loss",
+    "SoftMarginLoss",
+    "TraceLoss",
+    "as_number",
+]

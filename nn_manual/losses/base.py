@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array
-from nn_manual.defaults import default, take_from_behind
+from nn_manual.arrays import Array, Domain
+from nn_manual.defaults import default, defines, take_from_behind
 
 
 class LossDefaults:
@@ -18,17 +19,28 @@ class LossDefaults:
     `check_target` refuses a target. The trainer and the check call it, once for a data set or for a batch.
     """
 
-    #: "mean", or "sum" for a loss whose batches add up: how the losses of several batches are put together.
+    #: "sum" for a loss whose batches add up, or a mean, such as "mean": how the losses of several batches are put
+    #: together.
     reduction: str = "mean"
+    #: The predictions that the loss takes. The check draws from them.
+    domain: Domain = "real"
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        take_from_behind(cls, ("reference", "backward_target"))
+        take_from_behind(cls, ("reference", "backward_target", "as_target"))
 
     @default
     def backward_target(self, saved: Any) -> Array:
         """grad_target, shaped as the target, for a loss whose target has a gradient. By default it has none."""
         raise NotImplementedError
+
+    @default
+    def as_target(self, values: Array) -> Array:
+        """Targets made of any numbers, in their shape, for a loss whose targets are some numbers only, as
+        probabilities: each number is moved to one that the loss takes. By default, a target is any number if the loss
+        has `backward_target`, or else the index of a class.
+        """
+        return values
 
     def check_target(self, prediction: Array, target: Array) -> None:
         """Raise ValueError or TypeError, which name what is wrong, for a target that doesn't fit the prediction. Only
@@ -63,7 +75,7 @@ class LossDefaults:
 
     def has_value(self, denominator: float) -> bool:
         """Whether the loss of a batch with this denominator is a number: a mean over nothing is not."""
-        return denominator > 0 or self.reduction != "mean"
+        return denominator > 0 or self.reduction == "sum"
 
 
 class Loss(LossDefaults, ABC):
@@ -97,6 +109,11 @@ class Loss(LossDefaults, ABC):
         return [cls()]
 
 
+def takes_numbers(loss: Loss | type[Loss]) -> bool:
+    """Whether the targets of a loss are numbers, and not class indices."""
+    return defines(loss, "backward_target") or defines(loss, "as_target")
+
+
 def as_number(loss: Loss, value: Any) -> float:
     """`value`, which the loss's `forward` returned, as a Python number. Raises TypeError if it isn't one number."""
     try:
@@ -106,7 +123,7 @@ def as_number(loss: Loss, value: Any) -> float:
         raise TypeError(f"{type(loss).__name__}.forward must return one number, not {found}") from None
 
 
-def check_reduction(reduction: str) -> None:
-    """Raise ValueError unless `reduction` is mean or sum."""
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be mean or sum, not {reduction!r}")
+def check_reduction(reduction: str, known: Sequence[str] = ("mean", "sum")) -> None:
+    """Raise ValueError unless `reduction` is one of those that are known."""
+    if reduction not in known:
+        raise ValueError(f"reduction must be {' or '.join(known)}, not {reduction!r}")

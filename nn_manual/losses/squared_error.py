@@ -9,15 +9,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.losses.base import Loss, check_reduction
-
-
-def _check_alike(loss: Loss, prediction: Array, target: Array) -> None:
-    """Raise ValueError if the shapes differ, because nothing is broadcast, and TypeError if the dtypes differ."""
-    name = type(loss).__name__
-    if prediction.shape != target.shape:
-        raise ValueError(f"{name} takes equal shapes, not prediction {prediction.shape} and target {target.shape}")
-    if prediction.dtype != target.dtype:
-        raise TypeError(f"{name} takes equal dtypes, not prediction {prediction.dtype} and target {target.dtype}")
+from nn_manual.losses.elementwise import check_alike
 
 
 @dataclass(eq=False)
@@ -66,7 +58,7 @@ class MSELoss(Loss):
 
     def check_target(self, prediction: Array, target: Array) -> None:
         """Raise ValueError if the shapes differ, and TypeError if the dtypes differ."""
-        _check_alike(self, prediction, target)
+        check_alike(self, prediction, target)
 
 
 @dataclass(eq=False)
@@ -100,7 +92,7 @@ class TraceLoss(Loss):
 
     def check_target(self, prediction: Array, target: Array) -> None:
         """Raise ValueError if the shapes differ or aren't matrices', and TypeError if the dtypes differ."""
-        _check_alike(self, prediction, target)
+        check_alike(self, prediction, target)
         if prediction.ndim != 2:
             raise ValueError(f"TraceLoss takes matrices, not arrays of shape {prediction.shape}")
 

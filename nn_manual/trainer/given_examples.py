@@ -8,8 +8,8 @@ import numpy as np
 
 from nn_manual.arrays import Array, Padded, check_arrays, check_unmasked
 from nn_manual.data import Examples
-from nn_manual.defaults import defines
 from nn_manual.losses import Loss
+from nn_manual.losses.base import takes_numbers
 from nn_manual.model import Sequential
 
 
@@ -30,7 +30,7 @@ def examples_of(given: Any, model: Sequential, loss: Loss) -> Examples:
     if isinstance(input, np.ndarray) and input.dtype.kind == "i" and not isinstance(model.domain, range):
         input = input.astype(model.dtype)
     target = _as_array("target", target, model)
-    if target.dtype.kind == "i" and defines(loss, "backward_target"):  # it takes numbers
+    if target.dtype.kind == "i" and takes_numbers(loss):
         target = target.astype(model.dtype)
     if not input.shape or not target.shape or len(input) != len(target):
         raise ValueError(f"there must be a target for each input: their shapes are {input.shape} and {target.shape}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nn_manual.unroll.syntax import NUMBER, Name, Parts, followed_alone
+from nn_manual.unroll.syntax import NUMBER, Name, Parts, followed_alone, render
 
 
 class Differs(Exception):  # noqa: N818 - says what was found, not that something broke
@@ -24,28 +24,28 @@ def _merged(own: Parts, other: Parts, size: int, other_size: int) -> Parts:
     if len(own) != len(other):
         raise Differs
     found: list[str | Name] = []
-    for part, its in zip(own, other, strict=True):
+    for place, (part, its) in enumerate(zip(own, other, strict=True)):
         if isinstance(part, Name) or isinstance(its, Name):
             if part != its:
                 raise Differs
             found.append(part)
         else:
-            found += _pieces(part, its, size, other_size)
+            found += _pieces(part, its, size, other_size, render(own[:place]), render(own[place + 1 :]))
     return tuple(found)
 
 
-def _pieces(own: str, other: str, size: int, other_size: int) -> list[str | Name]:
-    """The pieces of a text. `batch` stands where a number depends on it."""
+def _pieces(own: str, other: str, size: int, other_size: int, before: str, after: str) -> list[str | Name]:
+    """The pieces of a text that stands between two others. `batch` stands where a number depends on it."""
     pieces, its_pieces = NUMBER.split(own), NUMBER.split(other)
     if pieces[::2] != its_pieces[::2]:
         raise Differs(own, other)
     found: list[str | Name] = [pieces[0]]
     for place in range(1, len(pieces), 2):
-        around = pieces[place - 1] + pieces[place + 1]
         if _is_sample(pieces[place - 1], pieces[place], its_pieces[place], size, other_size):
             found += [Name("batch"), " - 1", pieces[place + 1]]
             continue
-        is_alone = followed_alone(around, len(pieces[place - 1]), len(pieces[place - 1]))
+        left, right = before + "".join(pieces[:place]), "".join(pieces[place + 1 :]) + after
+        is_alone = followed_alone(left + right, len(left), len(left))
         found += _number(pieces[place], its_pieces[place], size, other_size, is_alone=is_alone)
         found.append(pieces[place + 1])
     return found

@@ -14,8 +14,8 @@ import numpy as np
 
 from nn_manual import BatchNorm1d, Embedding, Flatten, Layer, LayerNorm, Linear, Loss, Residual, Unflatten
 from nn_manual.arrays import Shape
-from nn_manual.defaults import defines
 from nn_manual.layers import LayerWithLengths
+from nn_manual.losses.base import takes_numbers
 from nn_manual.registry import components
 
 #: Small nets: each single unit has to be right, and rounding shows most where little is averaged.
@@ -49,7 +49,7 @@ EMBEDDED, TIED = 0.15, 0.3
 def random_layers(generator: np.random.Generator, loss_class: type[Loss]) -> list[Layer]:
     """Linears, each followed by an activation or not at the end."""
     widths = [int(width) for width in generator.choice(WIDTHS, generator.integers(2, 6))]
-    if not defines(loss_class, "backward_target"):  # its target is a class, and one class alone is nothing to learn
+    if not takes_numbers(loss_class):  # its target is a class, and one class alone is nothing to learn
         widths[-1] = max(2, widths[-1])
     layers: list[Layer] = []
     for in_features, out_features in pairwise(widths):

@@ -15,9 +15,9 @@ from benchmarks.random_layers import extended, random_layers, random_ties, resha
 from nn_manual import Embedding, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array, Padded
 from nn_manual.data import Examples
-from nn_manual.defaults import defines
 from nn_manual.layers import LayerWithLengths
 from nn_manual.layers.composite import descendants
+from nn_manual.losses.base import takes_numbers
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
@@ -33,11 +33,13 @@ NUM_SLICES = (2, 3, 4, 5)
 LEARNED = 1e-3
 #: How many times each of them comes in an epoch whose steps are proven together.
 NUM_TIMES = 20
-#: Each example of each loss, by its number; the example itself depends on the number of outputs.
+#: Each example of each loss that takes any prediction, by its number; the example itself depends on the number of
+#: outputs.
 LOSSES: tuple[tuple[type[Loss], int], ...] = tuple(
     (loss_class, number)
     for loss_class in components(Loss).values()
-    for number, _ in enumerate(loss_class.examples())
+    for number, example in enumerate(loss_class.examples())
+    if example.domain == "real"
 )
 #: The nets have biases.
 OPTIMIZERS: tuple[type[Any], ...] = tuple(each for each in components(Optimizer).values() if each.num_dims is None)
@@ -192,7 +194,9 @@ def _batches(
             input = scale * generator.standard_normal((size, in_features))
             output = input @ teacher
         output = output + noise * generator.standard_normal(output.shape)
-        target = output.astype(model.dtype) if defines(loss, "backward_target") else output.argmax(axis=1)
+        target = output.argmax(axis=1)
+        if takes_numbers(loss):
+            target = loss.as_target(output.astype(model.dtype))
         input = input if isinstance(first, Embedding) else input.astype(model.dtype)
         batches.append(Examples(_with_lengths(model, input, generator), target))
     return batches

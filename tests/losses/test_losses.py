@@ -27,7 +27,8 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.targets import probabilities
 from nn_manual.defaults import defines
-from nn_manual.losses import Loss
+from nn_manual.losses import KLDivLoss, Loss
+from nn_manual.registry import components
 
 each_loss = pytest.mark.parametrize("loss", [*REGRESSION, *CLASSIFICATION], ids=repr)
 each_regression = pytest.mark.parametrize("loss", REGRESSION, ids=repr)
@@ -39,7 +40,7 @@ each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
 def test_torch_agrees(loss: Loss, kind: str, other_kind: str, dtype: str) -> None:
     generator = np.random.default_rng(0)
     for shape in [(6, 4), (1, 4), (5, 1), (1, 1)]:
-        prediction = draw(kind, shape, dtype, generator)
+        prediction = draw(kind, shape, dtype, generator, loss.domain)
         target = targets(loss, other_kind, shape, dtype, generator)
         assert_as_torch(loss, prediction, target)
 
@@ -92,7 +93,7 @@ def test_the_sum_over_an_empty_batch_is_zero(loss: Loss, dtype: str) -> None:
 @pytest.mark.parametrize("loss", [*REGRESSION, *CLASSIFICATION, *with_weights(3)], ids=repr)
 def test_differences_agree(loss: Any) -> None:
     generator = np.random.default_rng(0)
-    prediction = draw("random", (5, 3), "float64", generator)
+    prediction = draw("random", (5, 3), "float64", generator, loss.domain)
     target = targets(loss, "random", (5, 3), "float64", generator)
     ours = our_results(loss, prediction, target)
     expected = central_differences(lambda prediction: loss.forward(prediction, target)[0], prediction)
@@ -107,11 +108,12 @@ def test_differences_agree(loss: Any) -> None:
 @pytest.mark.parametrize("kind", ["random", "tied"])
 def test_docstring_agrees(loss: Loss, dtype: str, kind: str) -> None:
     generator = np.random.default_rng(0)
-    prediction = draw(kind, (5, 3), dtype, generator)
+    prediction = draw(kind, (5, 3), dtype, generator, loss.domain)
     target = targets(loss, kind, (5, 3), dtype, generator)
     sizes = {"N": prediction.size, "rows": len(prediction), "classes": prediction.shape[1]}
-    if isinstance(loss, CrossEntropyLoss):
-        sizes["weight"] = np.array(loss.weight or np.ones(3), dtype)
+    sizes |= {"batch": len(prediction), "labels": prediction.shape[1]}
+    of_outputs = {name: getattr(loss, name) for name in ("weight", "pos_weight") if hasattr(loss, name)}
+    sizes |= {name: np.array(weight or np.ones(3), dtype) for name, weight in of_outputs.items()}
     targets_of = {"indices": target}
     if isinstance(loss, CrossEntropyLoss) and loss.ignore_index < 0:
         targets_of["probabilities"] = probabilities(kind, (5, 3), dtype, generator)
@@ -128,19 +130,19 @@ def test_help_shows_the_formulas_first() -> None:
     assert own == ["forward", "backward", "reference", "examples"]
 
 
-@pytest.mark.parametrize("loss_class", [MSELoss, TraceLoss, CrossEntropyLoss])
+@pytest.mark.parametrize("loss_class", components(Loss).values())
 def test_docstring_states_every_gradient(loss_class: type[Loss]) -> None:
     stated = {line.name for line in formulas(loss_class)}
     gradients = {"grad_prediction"} | ({"grad_target"} if defines(loss_class, "backward_target") else set())
-    steps = {"counted", "label", "given", "total", "evenly", "q", "sum_of_q", "log_probability"}
-    assert stated - steps == {"loss", *gradients}
+    assert {name for name in stated if name.startswith("grad_") or name == "loss"} == {"loss", *gradients}
 
 
 @each_loss
 def test_runs_twice_before_either_is_taken_back(loss: Any) -> None:
     generator = np.random.default_rng(0)
+    shape, dtype = (3, 4), "float64"
     batches = [
-        (draw("random", (3, 4), "float64", generator), targets(loss, "random", (3, 4), "float64", generator))
+        (draw("random", shape, dtype, generator, loss.domain), targets(loss, "random", shape, dtype, generator))
         for _ in range(2)
     ]
     saved = [loss.forward(*batch)[1] for batch in batches]
@@ -148,10 +150,11 @@ def test_runs_twice_before_either_is_taken_back(loss: Any) -> None:
         np.testing.assert_array_equal(loss.backward(its_saved), our_results(loss, *batch)["grad_prediction"])
 
 
-@pytest.mark.parametrize(("loss_class"), [MSELoss, CrossEntropyLoss])
+@pytest.mark.parametrize("loss_class", [each for each in components(Loss).values() if each is not TraceLoss])
 def test_reductions_are_mean_and_sum(loss_class: Any) -> None:
+    known = "mean or sum or batchmean" if loss_class is KLDivLoss else "mean or sum"
     for reduction in ("none", "Mean", ""):
-        with pytest.raises(ValueError, match=f"^reduction must be mean or sum, not '{reduction}'$"):
+        with pytest.raises(ValueError, match=f"^reduction must be {known}, not '{reduction}'$"):
             loss_class(reduction)
 
 

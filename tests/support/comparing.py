@@ -92,7 +92,7 @@ def evaluate(documented: Any, known: dict[str, Any], **conditions: str) -> dict[
     """
     results: dict[str, Array] = {}
     for name, expression, field, setting in formulas(type(documented)):
-        if field is None or {**vars(documented), **conditions}[field] == setting:
+        if field is None or str({**vars(documented), **conditions}[field]) == setting:
             results[name] = eval(expression, vars(np) | vars(documented) | known | results)
     return results
 

@@ -6,8 +6,9 @@ import copy
 
 import numpy as np
 
-from nn_manual import GELU, BatchNorm1d, CrossEntropyLoss, Dropout, LayerNorm, Linear, Residual, Sequential, Tanh
+from nn_manual import GELU, BatchNorm1d, Dropout, LayerNorm, Linear, Residual, Sequential, Sigmoid, Tanh
 from nn_manual.arrays import Array, Shape
+from nn_manual.check.catalogue.targets import draw_target
 from nn_manual.layers import Layer, LayerWithLengths
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer
@@ -42,16 +43,20 @@ def _input(layer: Layer, shape: Shape, dtype: str, generator: np.random.Generato
 
 
 def of_loss(loss: Loss, num_batches: int) -> tuple[Sequential, Batches]:
-    """A net of one layer, and batches of 5: class indices or values as targets."""
+    """A net of one layer, behind it what the loss may need, and batches of 5 with targets of the loss."""
     generator = np.random.default_rng(0)
-    is_of_classes = isinstance(loss, CrossEntropyLoss)
-    return Sequential(Linear(4, 5), seed=0), [
+    return Sequential(Linear(4, 5), *into_domain(loss), seed=0), [
         (
             generator.standard_normal((5, 4), np.float32),
-            generator.integers(0, 5, 5) if is_of_classes else generator.standard_normal((5, 5), np.float32),
+            draw_target(loss, "random", (5, 5), "float32", generator),
         )
         for _ in range(num_batches)
     ]
+
+
+def into_domain(loss: Loss) -> list[Layer]:
+    """A layer whose outputs every loss takes, if the loss doesn't take any number."""
+    return [] if loss.domain == "real" else [Sigmoid()]
 
 
 def for_optimizer(

@@ -11,20 +11,54 @@ from comparing import assert_equal, freeze, frozen
 
 from nn_manual import CrossEntropyLoss, MSELoss, TraceLoss
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.catalogue.input_kinds import draw
+from nn_manual.check.catalogue.targets import draw_target
 from nn_manual.defaults import defines
-from nn_manual.losses import Loss
+from nn_manual.losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    GaussianNLLLoss,
+    HingeEmbeddingLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    Loss,
+    MultiLabelSoftMarginLoss,
+    PoissonNLLLoss,
+    SmoothL1Loss,
+    SoftMarginLoss,
+)
+from nn_manual.losses.binary import OfLogits
 
-REGRESSION = [MSELoss(), MSELoss("sum"), TraceLoss()]
+#: Of equal shapes.
+REGRESSION = [
+    *(MSELoss(), MSELoss("sum"), TraceLoss(), L1Loss(), L1Loss("sum")),
+    *(HuberLoss(), HuberLoss("sum", 0.3), SmoothL1Loss(), SmoothL1Loss("sum", 0.3)),
+    *(GaussianNLLLoss(), GaussianNLLLoss("sum", 0.3), GaussianNLLLoss("mean", 2.0, full=True)),
+    *(BCELoss(), BCELoss("sum"), BCEWithLogitsLoss(), BCEWithLogitsLoss("sum")),
+    *(MultiLabelSoftMarginLoss(), MultiLabelSoftMarginLoss("sum")),
+    *(SoftMarginLoss(), SoftMarginLoss("sum"), HingeEmbeddingLoss(), HingeEmbeddingLoss("sum", 0.3)),
+    *(KLDivLoss(), KLDivLoss("sum"), KLDivLoss("batchmean"), KLDivLoss("batchmean", log_target=True)),
+    *(PoissonNLLLoss(), PoissonNLLLoss("sum", full=True), PoissonNLLLoss("mean", log_input=False, eps=1e-3)),
+]
 
 #: For up to six classes: what it takes of them.
 WEIGHTS = [0.5, 2.0, 0.1, 1.0, 3.0, 0.25]
 CLASSIFICATION = [CrossEntropyLoss(reduction, s) for reduction in ("mean", "sum") for s in (0.0, 0.1, 1.0)]
 
 
-def with_weights(num_classes: int) -> list[CrossEntropyLoss]:
+def with_weights(num_classes: int) -> list[Loss]:
     """Losses with weights, with a class that is ignored, and with both, for a prediction of so many classes."""
     weight = WEIGHTS[:num_classes]
+    return [
+        *(BCELoss("mean", weight), MultiLabelSoftMarginLoss("sum", weight), MultiLabelSoftMarginLoss("mean", weight)),
+        *(BCEWithLogitsLoss("mean", weight), BCEWithLogitsLoss("sum", None, weight)),
+        BCEWithLogitsLoss("mean", weight[::-1], weight),
+        *cross_entropies_with_weights(weight),
+    ]
+
+
+def cross_entropies_with_weights(weight: list[float]) -> list[CrossEntropyLoss]:
+    """Those of them that are cross-entropies."""
     return [
         CrossEntropyLoss(reduction, smoothing, classes, ignored)
         for reduction in ("mean", "sum")
@@ -38,14 +72,23 @@ def torch_results(loss: Loss, prediction: Array, target: Array) -> dict[str, Arr
     tensors = [torch.from_numpy(array.copy()) for array in (prediction, target)]
     leaves = dict(zip(("prediction", "target"), tensors, strict=True))
     leaves["prediction"].requires_grad_()
-    leaves["target"].requires_grad_(not isinstance(loss, CrossEntropyLoss))
+    leaves["target"].requires_grad_(defines(loss, "backward_target"))
+    options = {field.name: getattr(loss, field.name) for field in fields(loss)}  # type: ignore[arg-type]  # a dataclass
     if isinstance(loss, TraceLoss):
         difference = leaves["prediction"] - leaves["target"]
         value = torch.trace(difference.T @ difference)
+    elif isinstance(loss, GaussianNLLLoss):
+        variance = torch.full_like(leaves["prediction"], options.pop("var"))
+        value = torch.nn.GaussianNLLLoss(**options)(leaves["prediction"], leaves["target"], variance)
+    elif isinstance(loss, SoftMarginLoss):  # the class overflows: tests/losses/test_margins.py has what it can
+        value = loss.reference(*leaves.values())
+    elif isinstance(loss, KLDivLoss):  # the class warns of the mean
+        terms = torch.nn.KLDivLoss(reduction="none", log_target=loss.log_target)(leaves["prediction"], leaves["target"])
+        value = terms.mean() if loss.reduction == "mean" else torch.nn.KLDivLoss(**options)(*leaves.values())
     else:
-        options = {field.name: getattr(loss, field.name) for field in fields(loss)}  # type: ignore[arg-type]  # a dataclass
-        if options.get("weight") is not None:
-            options["weight"] = torch.tensor(options["weight"], dtype=leaves["prediction"].dtype)
+        for name in ("weight", "pos_weight"):
+            if options.get(name) is not None:
+                options[name] = torch.tensor(options[name], dtype=leaves["prediction"].dtype)
         are_rows = isinstance(loss, CrossEntropyLoss) and prediction.ndim == 2 and target.dtype.kind == "i"
         torch_target = leaves["target"].reshape(-1) if are_rows else leaves["target"]
         value = getattr(torch.nn, type(loss).__name__)(**options)(leaves["prediction"], torch_target)
@@ -68,15 +111,20 @@ def assert_as_torch(loss: Loss, prediction: Array, target: Array) -> None:
     assert ours.keys() == reference.keys()
     # Fully smoothed, the gradient is softmax - 1 / classes, the difference of nearly equal numbers where the logits are
     # nearly equal: torch's rounding and ours are of these numbers' size, and of their weights'.
-    scale = 0.0
+    scales = {}
     if isinstance(loss, CrossEntropyLoss) and loss.label_smoothing == 1:
         scale = max(loss.weight or [1]) / prediction.shape[1]
-        scale /= loss.denominator(target) if loss.reduction == "mean" else 1
+        scales["grad_prediction"] = scale / (loss.denominator(target) if loss.reduction == "mean" else 1)
+    if isinstance(loss, OfLogits):  # torch subtracts 1 from a probability near 1, and log(2) from log(2)
+        of_each = 1 / loss.num_terms(prediction.shape)
+        scales = {"grad_prediction": of_each, "grad_target": of_each}
+        scales["loss"] = np.abs(prediction).max(initial=0) * of_each
+    if isinstance(loss, PoissonNLLLoss) and not loss.log_input:  # torch subtracts target / prediction from 1
+        scales["grad_prediction"] = 1 / loss.num_terms(prediction.shape)
     for name in ours:
-        assert_equal(ours[name], reference[name], scale=scale if name == "grad_prediction" else 0)
+        assert_equal(ours[name], reference[name], scale=scales.get(name, 0))
 
 
 def targets(loss: Loss, kind: str, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:
-    if isinstance(loss, CrossEntropyLoss):
-        return generator.integers(0, shape[1], shape[0])
-    return draw(kind, shape, dtype, generator)
+    """A target of this kind."""
+    return draw_target(loss, kind, shape, dtype, generator)

@@ -16,6 +16,7 @@ import numpy as np
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.inputs import with_lengths
+from nn_manual.check.catalogue.targets import draw_target
 from nn_manual.defaults import defines
 from nn_manual.layers import Layer
 from nn_manual.layers.with_lengths import LENGTHS
@@ -113,9 +114,8 @@ def run_layer(layer: Layer, input_shape: Shape, dtype: str, *, looking: bool) ->
 def run_loss(loss: Loss, shape: Shape, dtype: str, *, looking: bool) -> list[Array]:
     """A loss and its gradients on random numbers, all of them opaque unless it may be `looking`."""
     generator = np.random.default_rng(0)
-    prediction, target = draw("random", shape, dtype, generator), draw("random", shape, dtype, generator)
-    if not defines(loss, "backward_target"):
-        target = generator.integers(0, shape[1], shape[0])
+    prediction = draw("random", shape, dtype, generator, loss.domain)
+    target = draw_target(loss, "random", shape, dtype, generator)
     if not looking:
         prediction, target = opaque(prediction), opaque(target)
     value, saved = loss.forward(prediction, target)

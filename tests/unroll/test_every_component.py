@@ -8,7 +8,7 @@ from typing import Any
 import every_component
 import numpy as np
 import pytest
-from every_component import LOSSES, OPTIMIZERS, a_whole_net, for_optimizer, of_layer
+from every_component import LOSSES, OPTIMIZERS, a_whole_net, for_optimizer, into_domain, of_layer
 
 from nn_manual import (
     SGD,
@@ -22,6 +22,7 @@ from nn_manual import (
     Tanh,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.check.catalogue.targets import draw_target, probabilities
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer
@@ -57,12 +58,11 @@ def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_each_loss(loss: Loss) -> None:
     generator = np.random.default_rng(0)
-    model = Sequential(Linear(4, 5), seed=0)
-    input, values = generator.standard_normal((6, 4), np.float32), generator.standard_normal((6, 5), np.float32)
-    targets: list[Array] = [values]
-    if isinstance(loss, CrossEntropyLoss):
-        targets = [generator.integers(0, 5, 6), abs(values) / abs(values).sum(axis=1, keepdims=True)]
-        targets = targets[: 1 + (loss.ignore_index < 0)]
+    model = Sequential(Linear(4, 5), *into_domain(loss), seed=0)
+    input = generator.standard_normal((6, 4), np.float32)
+    targets = [draw_target(loss, "random", (6, 5), "float32", generator)]
+    if isinstance(loss, CrossEntropyLoss) and loss.ignore_index < 0:
+        targets.append(probabilities("random", (6, 5), "float32", generator))
     for target in targets:
         page_of(model, loss, SGD(model, lr=0.1), input, target)
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.layers.base import Domain
+from nn_manual.arrays import DTYPES, Array, Domain, Shape
 
 #: The kinds of values that inputs and upstream gradients are drawn from. Scattered ones, of every magnitude, find the
 #: eps that hides at 1, and the exp that overflows.

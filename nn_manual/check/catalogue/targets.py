@@ -9,8 +9,8 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.input_kinds import KINDS, draw
-from nn_manual.defaults import defines
 from nn_manual.losses import Loss
+from nn_manual.losses.base import takes_numbers
 
 #: Draws a target, given its kind, the prediction's shape and dtype, and the generator.
 Draw = Callable[[str, Shape, str, np.random.Generator], Array]
@@ -20,22 +20,28 @@ def loss_batches(loss: Loss, dtype: str, generator: np.random.Generator) -> Iter
     """Predictions and targets of a loss, each with its description.
 
     Where the target is a class, each of CLASS_FORMS that the loss takes, with each kind of prediction. Then targets
-    that are values, or one class index for each row: in a batch of 4, each kind of prediction with each of target; with
-    a batch of 1, random ones; with one of 25, all values of `spread`.
+    that are numbers, or one class index for each row: in a batch of 4, each kind of prediction with each of target;
+    with a batch of 1, random ones; with one of 25, all values of `spread`. Predictions lie in the loss's domain.
     """
-    has_values = defines(loss, "backward_target")
     # One form after the other: if a loss keeps something of a batch, the next one of the same shape shows it.
-    for form, (shape, draw_form) in () if has_values else CLASS_FORMS.items():
+    for form, (shape, draw_form) in () if takes_numbers(loss) else CLASS_FORMS.items():
         for kind, target_kind in zip(KINDS, reversed(KINDS), strict=True):
-            prediction, target = draw(kind, shape, dtype, generator), draw_form(target_kind, shape, dtype, generator)
+            prediction = draw(kind, shape, dtype, generator, loss.domain)
+            target = draw_form(target_kind, shape, dtype, generator)
             if _takes(loss, prediction, target):
                 yield f"{kind} prediction, {target_kind} target, {form}", prediction, target
-    draw_target = draw if has_values else indices
     kinds = [(kind, target_kind, 4) for kind, target_kind in itertools.product(KINDS, KINDS)]
     for kind, target_kind, batch_size in [*kinds, ("random", "random", 1), ("spread", "spread", 25)]:
-        prediction = draw(kind, (batch_size, 5), dtype, generator)
-        target = draw_target(target_kind, prediction.shape, dtype, generator)
+        prediction = draw(kind, (batch_size, 5), dtype, generator, loss.domain)
+        target = draw_target(loss, target_kind, prediction.shape, dtype, generator)
         yield f"{kind} prediction, {target_kind} target, a batch of {batch_size}", prediction, target
+
+
+def draw_target(loss: Loss, kind: str, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:
+    """A target that fits a prediction of this shape: numbers of a kind, or classes, as the loss takes them."""
+    if takes_numbers(loss):
+        return loss.as_target(draw(kind, shape, dtype, generator))
+    return indices(kind, shape, dtype, generator)
 
 
 def indices(kind: str, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:  # noqa: ARG001 - a Draw

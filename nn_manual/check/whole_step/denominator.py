@@ -38,7 +38,7 @@ def wrong_denominator(calls: LossCalls) -> str:
     assert target is not None
     assert calls.grad_prediction is not None
     is_cut_by_rows = prediction.ndim and target.ndim and len(target) > 1 and not len(prediction) % len(target)
-    if loss.reduction != "mean" or not is_cut_by_rows:
+    if loss.reduction == "sum" or not is_cut_by_rows:
         return ""
     num_examples = len(target)
     cuts = dict.fromkeys((-(-num_examples // 2), max(num_examples // 3, 1)))

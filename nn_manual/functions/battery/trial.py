@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from nn_manual.arrays import Domain
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, arguments_of, as_tensor
@@ -29,7 +30,6 @@ from nn_manual.functions.handwritten import Checked, Handwritten
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.own_forward import OwnForward
 from nn_manual.functions.watched_runs import Between
-from nn_manual.layers.base import Domain
 from nn_manual.messages.text import counted
 
 #: A list of tensors, a mapping by keyword, or a function of a generator and sizes that makes either.

@@ -42,7 +42,7 @@ def parts_of(loss: Loss, target: Array, num_slices: int) -> list[BatchPart]:
     slices = [rows for rows in cut(len(target), num_slices) if rows.start < rows.stop]
     denominators = [loss.denominator(target[rows]) for rows in slices]
     total = sum(denominators)
-    if loss.reduction == "mean":
+    if loss.reduction != "sum":
         weights = [denominator / total if total else 0.0 for denominator in denominators]
     else:
         weights = [1.0] * len(slices)

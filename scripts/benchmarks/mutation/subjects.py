@@ -16,12 +16,13 @@ from nn_manual.arrays import BLOCK_SIZE, Array, Shape
 from nn_manual.check.catalogue.cases import CaseResult, layer_cases, loss_cases, optimizer_cases, scheduler_cases
 from nn_manual.check.catalogue.input_kinds import KINDS, draw
 from nn_manual.check.catalogue.inputs import with_lengths
+from nn_manual.check.catalogue.targets import draw_target
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.gradients import check_gradients
 from nn_manual.defaults import defines
 from nn_manual.errors import GradientMismatch
-from nn_manual.layers import Layer, Linear, Tanh
+from nn_manual.layers import Layer, Linear, Sigmoid, Tanh
 from nn_manual.layers.composite import buffer_names
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
@@ -133,6 +134,8 @@ def _loss(owner: type[Loss]) -> Subject:
         "_q": ((value | of_prediction, value | of_prediction), value | of_prediction),
         "counted": ((value | of_prediction,), value | of_prediction),
         "backward": ((of_prediction,), of_prediction),
+        "term": ((value, of_prediction | of_target), value | of_prediction | of_target),
+        "derivative": ((of_prediction,), of_prediction),
         "backward_target": ((of_target,), of_target),
     }
     return Subject(owner, {name: known[name] for name in known if name in vars(owner)}, _loss_trials)
@@ -182,12 +185,15 @@ def _loss_trials(owner: type[Loss], dtype: str) -> Iterator[Trial]:
     for loss in owner.examples():
         yield Trial(loss_cases(loss, dtype, SEED), "loss", "loss.")
     for loss in owner.examples(num_outputs=3):
-        yield Trial(net_cases(loss_net(dtype), loss, (3, 3)), "loss", "loss.")
+        yield Trial(net_cases(loss_net(loss, dtype), loss, (3, 3)), "loss", "loss.")
 
 
-def loss_net(dtype: str) -> Sequential:
-    """The net before a loss; its input and its output are (batch, 3)."""
-    return Sequential(Linear(3, 3), Tanh(), Linear(3, 3), seed=SEED, dtype=dtype)
+def loss_net(loss: Loss, dtype: str) -> Sequential:
+    """The net before a loss; its input and its output are (batch, 3). What a loss takes, if not any number, may lie
+    between 0 and 1.
+    """
+    last = [] if loss.domain == "real" else [Sigmoid()]
+    return Sequential(Linear(3, 3), Tanh(), Linear(3, 3), *last, seed=SEED, dtype=dtype)
 
 
 def _sequential_trials(owner: type[Sequential], dtype: str) -> Iterator[Trial]:
@@ -257,9 +263,7 @@ def batch(
     """
     dtype, output_shape = net.dtype.name, net.output_shape(input_shape)
     input = with_lengths(net, draw(kind, input_shape, dtype, generator, net.domain), generator)
-    if defines(loss, "backward_target"):
-        return input, draw("random", output_shape, dtype, generator)
-    return input, generator.integers(0, output_shape[-1], output_shape[0])
+    return input, draw_target(loss, "random", output_shape, dtype, generator)
 
 
 def _step_report(checker: GradientChecker, optimizer: Optimizer, batch: tuple[Any, Any]) -> GradientReport:

@@ -127,11 +127,11 @@ def trainings(owner: type[Any], dtype: str) -> Iterator[Training]:
             yield Training(net, MSELoss(), MOMENTUM, shape, partial(_layer, place=place))
     elif issubclass(owner, Loss):
         for loss in owner.examples(num_outputs=3):
-            yield Training(loss_net(dtype), loss, MOMENTUM, (3, 3), lambda trainer: trainer.loss)
+            yield Training(loss_net(loss, dtype), loss, MOMENTUM, (3, 3), lambda trainer: trainer.loss)
     else:
         optimizer_class: Callable[..., Optimizer] = owner
         for settings in owner.examples():
-            net, make = loss_net(dtype), partial(optimizer_class, **settings)
+            net, make = loss_net(MSELoss(), dtype), partial(optimizer_class, **settings)
             yield Training(net, MSELoss(), make, (6, 3), lambda trainer: trainer.optimizer)
 
 

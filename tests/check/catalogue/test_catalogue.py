@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from composites import StochasticDepth
 
-from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.arrays import DTYPES, Array, Domain, Shape
 from nn_manual.check.catalogue.cases import CaseResult, layer_cases, move_constants, scheduler_cases
 from nn_manual.check.catalogue.catalogue import CatalogueReport, Entry, catalogue, entry, row
 from nn_manual.check.catalogue.input_kinds import KINDS
 from nn_manual.layers import BatchNorm1d, Layer, Linear, Tanh
-from nn_manual.layers.base import Domain
 from nn_manual.model import Sequential
 from nn_manual.optim import StepLR
 

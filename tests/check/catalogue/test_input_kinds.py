@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from nn_manual.arrays import DTYPES
+from nn_manual.arrays import DTYPES, Domain
 from nn_manual.check.catalogue.input_kinds import HALVES, KINDS, draw, inside, moved_into, spread
-from nn_manual.layers.base import Domain
 
 DOMAINS: list[Domain] = [
     "real", "positive", "nonzero", (-20, 20), (0, 1), (0.1, 0.2), (100, 200), (1, math.inf), (-math.inf, -2.5),

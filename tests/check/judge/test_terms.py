@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nn_manual import BatchNorm2d, CausalSelfAttention, Layer, Linear, Sequential, check_gradients
-from nn_manual.arrays import DTYPES, Array
+from nn_manual.arrays import DTYPES, Array, Domain
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.judge.moved import effects_of
@@ -19,7 +19,6 @@ from nn_manual.check.judge.moved_arrays import moved_array
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.rounding import NUM_PERTURBATIONS
 from nn_manual.check.whole_step.gradients import checked_in_part
-from nn_manual.layers.base import Domain
 
 
 @dataclass(eq=False)

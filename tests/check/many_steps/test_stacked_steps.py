@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from composites import Backwards
+from every_component import into_domain
 from proving import BATCH, figures, net, points, prover_of, trained, trainer_of
 
 from nn_manual import (
@@ -30,6 +31,7 @@ from nn_manual import (
 from nn_manual.arrays import DTYPES, Shape
 from nn_manual.check.catalogue.catalogue import label
 from nn_manual.check.catalogue.input_kinds import draw
+from nn_manual.check.catalogue.targets import draw_target
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.data import Examples
@@ -141,14 +143,10 @@ def test_of_gradients_that_fill_no_line_of_the_cache(input_shape: Shape, dtype: 
 def test_of_each_loss(loss: Loss, dtype: str) -> None:
     generator = np.random.default_rng(0)
     data = points(NUM_STEPS, dtype)
-    if isinstance(loss, CrossEntropyLoss):
-        size = 5 if loss.weight else 3
-        data = Examples(data.input, generator.integers(0, size, len(data.input)))
-    else:
-        size = 3
+    data = Examples(data.input, draw_target(loss, "random", (len(data.input), 5), dtype, generator))
 
     def make(memory: int) -> Trainer:
-        model = Sequential(Linear(3, 4), Tanh(), Linear(4, size), seed=0, dtype=dtype)
+        model = Sequential(Linear(3, 4), Tanh(), Linear(4, 5), *into_domain(loss), seed=0, dtype=dtype)
         return Trainer(model, loss, SGD(model, lr=0.01), check_memory=memory)
 
     one_by_one, groups, reason = proven(make, data)
