@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nn_manual.arrays import Array, Domain, Shape
+from nn_manual.arrays import Array, Domain, Shape, size_of
 from nn_manual.losses.absolute_error import OfDifference
 from nn_manual.losses.base import Loss
 from nn_manual.losses.elementwise import ElementwiseLoss, check_values
@@ -177,7 +177,7 @@ class KLDivLoss(ElementwiseLoss):
         """All of them, or one for each example."""
         if self.reduction == "batchmean":
             return shape[0] if shape else 1
-        return super().num_terms(shape)
+        return size_of(shape) if self.reduction == "mean" else 1
 
     def term(self, prediction: Array, target: Array) -> tuple[Array, Array]:
         """The divergence; saves the target's probability."""

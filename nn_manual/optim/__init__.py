@@ -1,26 +1,43 @@
 """Optimizers, learning-rate schedules and clipping, on the flat vectors of a model."""
 
+from nn_manual.optim.adagrad import Adadelta, Adagrad
 from nn_manual.optim.adam import Adam, AdamW
+from nn_manual.optim.adamax import Adamax, RAdam
 from nn_manual.optim.base import Optimizer
 from nn_manual.optim.clipping import clip_grad_norm
+from nn_manual.optim.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
+from nn_manual.optim.decays import ExponentialLR, MultiStepLR, PolynomialLR, StepLR
 from nn_manual.optim.muon import Muon
 from nn_manual.optim.one_cycle import OneCycleLR
 from nn_manual.optim.plateau import ReduceLROnPlateau
+from nn_manual.optim.rmsprop import RMSprop
 from nn_manual.optim.scheduler_base import Scheduler
-from nn_manual.optim.schedulers import ConstantLR, CosineAnnealingLR, LinearLR, SequentialLR, StepLR
+from nn_manual.optim.schedulers import ConstantLR, LinearLR, SequentialLR
 from nn_manual.optim.sgd import SGD
+from nn_manual.optim.signs import Lion, Rprop
 
 __all__ = [
     "SGD",
+    "Adadelta",
+    "Adagrad",
     "Adam",
     "AdamW",
+    "Adamax",
     "ConstantLR",
     "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "ExponentialLR",
     "LinearLR",
+    "Lion",
+    "MultiStepLR",
     "Muon",
     "OneCycleLR",
     "Optimizer",
+    "PolynomialLR",
+    "RAdam",
+    "RMSprop",
     "ReduceLROnPlateau",
+    "Rprop",
     "Scheduler",
     "SequentialLR",
     "StepLR",

@@ -12,6 +12,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.optim.base import Optimizer
+from nn_manual.optim.checked_settings import check_at_least_0, check_betas
 
 
 @dataclass(eq=False)
@@ -39,11 +40,8 @@ class _Moments(Optimizer):
 
     def check_settings(self) -> None:
         """Raise ValueError outside torch's ranges."""
-        for name in ("lr", "eps", "weight_decay"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError(f"betas must be at least 0 and below 1, not {list(self.betas)}")
+        check_at_least_0(self, "lr", "eps", "weight_decay")
+        check_betas(self.betas)
 
     def vector_names(self) -> list[str]:
         """exp_avg and exp_avg_sq; with amsgrad, max_exp_avg_sq too."""

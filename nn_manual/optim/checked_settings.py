@@ -21,5 +21,18 @@ def check_settings_of(optimizer: Any) -> None:
     optimizer.check_settings()
 
 
+def check_at_least_0(optimizer: Any, *names: str) -> None:
+    """Raise ValueError for a setting below 0, and for NaN."""
+    for name in names:
+        if not getattr(optimizer, name) >= 0:
+            raise ValueError(f"{name} must be at least 0, not {getattr(optimizer, name)}")
+
+
+def check_betas(betas: Sequence[float]) -> None:
+    """Raise ValueError unless these are two numbers from 0 to below 1."""
+    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        raise ValueError(f"betas must be at least 0 and below 1, not {list(betas)}")
+
+
 def _are_numbers(values: Any) -> bool:
     return isinstance(values, Sequence) and all(isinstance(value, Real) for value in values)

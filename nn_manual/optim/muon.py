@@ -11,6 +11,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.optim.base import Optimizer
+from nn_manual.optim.checked_settings import check_at_least_0
 from nn_manual.optim.scheduler_base import check_count
 
 
@@ -72,9 +73,7 @@ class Muon(Optimizer):
 
     def check_settings(self) -> None:
         """Raise ValueError outside torch's ranges."""
-        for name in ("lr", "weight_decay", "momentum"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+        check_at_least_0(self, "lr", "weight_decay", "momentum")
         if not math.isfinite(self.momentum):  # the first step multiplies it by 0
             raise ValueError(f"momentum must be finite, not {self.momentum}")
         if not self.eps > 0:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
 from nn_manual.messages.text import counted
+from nn_manual.optim.cosine import CosineAnnealingLR
+from nn_manual.optim.decays import StepLR
 from nn_manual.optim.scheduler_base import Scheduler, check_count
 
 
@@ -78,63 +79,6 @@ class LinearLR(Scheduler):
     def duration(self) -> int:
         """total_iters: from then on the lr stays."""
         return self.total_iters
-
-
-@dataclass(frozen=True)
-class StepLR(Scheduler):
-    """lr = initial_lr * gamma**(count // step_size)."""
-
-    step_size: int
-    gamma: float = 0.1
-
-    def __post_init__(self) -> None:
-        check_count("step_size", self.step_size, least=1)
-        if not 0 <= self.gamma < math.inf:
-            raise ValueError(f"gamma must be at least 0 and finite, not {self.gamma}")
-
-    @classmethod
-    def examples(cls) -> list[Scheduler]:
-        """A change at each count, some changes, and few: after a long time a wrong count shows."""
-        return [cls(step_size=1, gamma=0.8), cls(step_size=7, gamma=0.5), cls(step_size=501, gamma=0.5)]
-
-    def lr(self, initial_lr: float, count: int) -> float:
-        """The learning rate after `count` epochs or steps."""
-        try:
-            return float(initial_lr * self.gamma ** (count // self.step_size))
-        except OverflowError:  # torch multiplies step by step: to infinity, unless lr is 0
-            return initial_lr and math.inf
-
-    @property
-    def duration(self) -> int:
-        """step_size: then the lr changes for the first time."""
-        return self.step_size
-
-
-@dataclass(frozen=True)
-class CosineAnnealingLR(Scheduler):
-    """lr = eta_min + (initial_lr - eta_min) (1 + cos(pi count / T_max)) / 2 (Loshchilov and Hutter, 2017)."""
-
-    T_max: int
-    eta_min: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_count("T_max", self.T_max, least=1)
-        if not self.eta_min >= 0:
-            raise ValueError(f"eta_min must be at least 0, not {self.eta_min}")
-
-    @classmethod
-    def examples(cls) -> list[Scheduler]:
-        """Down to 0, and down to an eta_min and up again."""
-        return [cls(T_max=50), cls(T_max=11, eta_min=0.02)]
-
-    def lr(self, initial_lr: float, count: int) -> float:
-        """The learning rate after `count` epochs or steps."""
-        return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2
-
-    @property
-    def duration(self) -> int:
-        """T_max: then the lr is eta_min."""
-        return self.T_max
 
 
 @dataclass(frozen=True)

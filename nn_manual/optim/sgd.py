@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from nn_manual.arrays import Array
-from nn_manual.optim.base import Optimizer
+from nn_manual.optim.checked_settings import check_at_least_0
+from nn_manual.optim.l2 import WithL2
 
 
 @dataclass(eq=False)
-class SGD(Optimizer):
+class SGD(WithL2):
     """Stochastic gradient descent with momentum, as torch.optim.SGD.
 
         direction       = -grad if maximize else grad
@@ -51,9 +52,7 @@ class SGD(Optimizer):
 
     def check_settings(self) -> None:
         """Raise ValueError for a number out of range, and for nesterov without momentum or with dampening."""
-        for name in ("lr", "momentum", "weight_decay"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+        check_at_least_0(self, "lr", "momentum", "weight_decay")
         for name in ("momentum", "dampening"):
             if not math.isfinite(getattr(self, name)):  # the first step multiplies it by 0
                 raise ValueError(f"{name} must be finite, not {getattr(self, name)}")
@@ -77,9 +76,7 @@ class SGD(Optimizer):
         self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
     ) -> None:
         """The formulas, on one block."""
-        direction = -grad if self.maximize else grad
-        if self.weight_decay:
-            direction = direction + coefficients["weight_decay"] * param
+        direction = self.direction(param, grad, coefficients)
         if self.momentum:
             momentum_buffer = vectors["momentum_buffer"]
             momentum_buffer *= coefficients["momentum"]

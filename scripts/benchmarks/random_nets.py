@@ -168,7 +168,8 @@ def _optimizer(generator: np.random.Generator, model: Sequential) -> Optimizer:
     optimizer_class = OPTIMIZERS[others.integers(len(OPTIMIZERS))]
     own = {name: drawn[name] for name in optimizer_class.setting_names() if name in drawn}
     has_bias = any(name.endswith(".bias") for name in model.parameter_shapes())
-    groups = [{"parameters": "*.bias", "weight_decay": 0.0}] if has_bias and others.random() < 0.3 else []
+    has_groups = has_bias and others.random() < 0.3 and "weight_decay" in own
+    groups = [{"parameters": "*.bias", "weight_decay": 0.0}] if has_groups else []
     optimizer: Optimizer = optimizer_class(model, **own, groups=groups)
     return optimizer
 

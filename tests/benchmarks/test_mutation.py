@@ -16,7 +16,7 @@ from benchmarks.mutation.handwritten_layers import LAYERS
 from benchmarks.mutation.mutants import Mutant, mutants, previous
 from benchmarks.mutation.score import score
 from benchmarks.mutation.smallest import Fault, smallest, tensors
-from benchmarks.mutation.subjects import LAYER_HELPERS, subjects
+from benchmarks.mutation.subjects import LAYER_HELPERS, LOSS_HELPERS, subjects
 from benchmarks.mutation.survivors import SURVIVORS
 
 from nn_manual import layers
@@ -89,9 +89,9 @@ def test_every_kind_of_mistake_is_made_in_every_method_that_computes() -> None:
 
 def methods_that_compute(owner: type) -> set[str]:
     computing = {
-        *("forward", "backward", "backward_parameters", "backward_target", *LAYER_HELPERS),
-        *("infer", "derivative", "_affine", "update_buffers", "_move", "counted", "_labels", "_q"),
-        *("coefficients", "decay_factor", "decay", "move", "_ratio"),
+        *("forward", "backward", "backward_parameters", "backward_target", *LAYER_HELPERS, *LOSS_HELPERS),
+        *("infer", "derivative", "term", "_affine", "update_buffers", "_move", "counted", "_labels", "_q"),
+        *("coefficients", "decay_factor", "decay", "direction", "move", "_ratio"),
         *("lr", "observe", "momentum", "_phases", "_at", "_between"),
     }
     if owner is Sequential:  # the check sees those of layers; tests/model/test_sequential.py has the model's
@@ -100,7 +100,11 @@ def methods_that_compute(owner: type) -> set[str]:
         computing -= {"momentum"}
     others = {base for base in owner.__mro__[1:] if base in SUBJECTS}  # whose methods are mutated there
     own = [vars(base) for base in owner.__mro__ if base not in CONTRACTS | others]
-    return computing & {name for members in own for name, value in members.items() if callable(value)}
+    found = computing & {name for members in own for name, value in members.items() if callable(value)}
+    if not issubclass(owner, Loss):
+        return found
+    before = list(itertools.takewhile(lambda loss: loss is not owner, components(Loss).values()))
+    return {name for name in found if all(getattr(owner, name) is not getattr(loss, name, None) for loss in before)}
 
 
 @pytest.mark.parametrize(("owner", "tables"), [*LAYERS.items(), *LOSSES.items()])

@@ -14,7 +14,11 @@ import torch
 from nn_manual.optim import (
     ConstantLR,
     CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    ExponentialLR,
     LinearLR,
+    MultiStepLR,
+    PolynomialLR,
     ReduceLROnPlateau,
     Scheduler,
     SequentialLR,
@@ -35,6 +39,19 @@ SCHEDULERS: list[Scheduler] = [
     CosineAnnealingLR(T_max=60, eta_min=0.01),
     CosineAnnealingLR(T_max=1, eta_min=0.02),
     CosineAnnealingLR(T_max=11, eta_min=0.5),  # up again, and for initial_lr = 0.1 the other way round
+    MultiStepLR(milestones=[3, 10, 10, 45]),
+    MultiStepLR(milestones=[0, 1], gamma=1.5),
+    MultiStepLR(milestones=[]),
+    ExponentialLR(gamma=0.9),
+    ExponentialLR(gamma=0.0),
+    PolynomialLR(),
+    PolynomialLR(total_iters=40, power=2.5),
+    PolynomialLR(total_iters=20, power=0.0),
+    PolynomialLR(total_iters=0),
+    CosineAnnealingWarmRestarts(T_0=7),
+    CosineAnnealingWarmRestarts(T_0=1, eta_min=0.02),
+    CosineAnnealingWarmRestarts(T_0=5, T_mult=2, eta_min=0.5),
+    CosineAnnealingWarmRestarts(T_0=60),
     LinearLR(),
     LinearLR(start_factor=1e-3, end_factor=0.5, total_iters=20),
     LinearLR(start_factor=1.0, end_factor=0.0, total_iters=30),
@@ -44,6 +61,8 @@ SCHEDULERS: list[Scheduler] = [
     SequentialLR([LinearLR(total_iters=10), CosineAnnealingLR(T_max=40)], [10]),
     SequentialLR([LinearLR(total_iters=10), CosineAnnealingLR(T_max=7, eta_min=0.01)], [4]),  # cut short
     SequentialLR([ConstantLR(), StepLR(step_size=2, gamma=0.5), ConstantLR(factor=0.1), LinearLR()], [1, 20, 48]),
+    SequentialLR([LinearLR(), MultiStepLR([4, 9]), PolynomialLR(6), ExponentialLR(0.5)], [7, 20, 32]),
+    SequentialLR([ExponentialLR(0.9), CosineAnnealingWarmRestarts(T_0=3, T_mult=2)], [11]),
 ]
 
 
@@ -87,7 +106,8 @@ def chains() -> Iterator[tuple[Any, Options]]:
     """One after the other: two of all, at each edge of a milestone, and three."""
     parts: list[Scheduler] = [
         ConstantLR(total_iters=0), ConstantLR(total_iters=3), LinearLR(total_iters=0), LinearLR(total_iters=3),
-        StepLR(2, 0.0), CosineAnnealingLR(1), CosineAnnealingLR(5, 0.2),
+        StepLR(2, 0.0), CosineAnnealingLR(1), CosineAnnealingLR(5, 0.2), MultiStepLR([0, 2]), PolynomialLR(3, 0.0),
+        CosineAnnealingWarmRestarts(2, 2),
     ]  # fmt: skip
     for two, milestone in itertools.product(itertools.product(parts, repeat=2), (-1, 0, 1, 40)):
         yield SequentialLR, {"schedulers": list(two), "milestones": [milestone]}
@@ -102,6 +122,10 @@ EDGES = [
     *each(LinearLR, start_factor=FACTORS, end_factor=FACTORS, total_iters=COUNTS),
     *each(StepLR, step_size=COUNTS, gamma=[*FACTORS, 1e200]),
     *each(CosineAnnealingLR, T_max=COUNTS, eta_min=[-0.1, 0, 0.1, 1, 1e9]),
+    *each(CosineAnnealingWarmRestarts, T_0=COUNTS, T_mult=[0, 1, 2, 3, 2.5], eta_min=[-0.1, 0, 0.1]),
+    *each(MultiStepLR, milestones=[[], [0], [0, 0, 1], [3, 2], [-1], [2.0], [29, 30, 44]], gamma=FACTORS),
+    *each(ExponentialLR, gamma=[*FACTORS, 0.9, 1.1, 1e200]),
+    *each(PolynomialLR, total_iters=COUNTS, power=[-1.0, 0.0, 0.5, 1, 3.0]),
     *chains(),
 ]
 
@@ -116,6 +140,12 @@ REFUSED_HERE: dict[Any, Callable[..., bool]] = {
     LinearLR: lambda total_iters, **_: not_whole(total_iters) or total_iters < 0,
     StepLR: lambda step_size, gamma: not_whole(step_size) or step_size < 0 or gamma < 0,
     CosineAnnealingLR: lambda T_max, eta_min: not_whole(T_max) or T_max < 0 or eta_min < 0,
+    CosineAnnealingWarmRestarts: lambda T_0, T_mult, eta_min: not_whole(T_0, T_mult) or eta_min < 0,
+    MultiStepLR: lambda milestones, gamma: (
+        not_whole(*milestones) or min(milestones, default=0) < 0 or milestones != sorted(milestones) or gamma < 0
+    ),
+    ExponentialLR: lambda gamma: gamma < 0,
+    PolynomialLR: lambda total_iters, power: not_whole(total_iters) or total_iters < 0 or power < 0,
     SequentialLR: lambda schedulers, milestones: (
         min(milestones) < 0 or milestones != sorted(milestones)
         or any(at and later == ConstantLR(total_iters=0) for at, later in zip(milestones, schedulers[1:], strict=True))
@@ -157,7 +187,7 @@ def test_what_torch_takes_at_the_edges(scheduler_class: Any) -> None:
             for epoch, lrs in enumerate(expected):
                 within = pytest.approx(lrs[group], rel=1e-12, abs=1e-12 * max(initial_lr, eta_min))
                 assert ours.lr(initial_lr, epoch) == within, (options, initial_lr, epoch)
-    assert num_taken >= 20
+    assert num_taken >= 9
 
 
 def test_one_after_the_other_moves_a_momentum() -> None:

@@ -162,6 +162,11 @@ class _TorchClass:
         except Exception as error:  # torch's classes refuse in different ways
             raise_if_nobodys_fault(error)
             raise TypeError(f"torch.optim.{torch_class.__name__} refuses the settings: {words_of(error)}") from error
+        #: The state of parameters before their first step: Adagrad makes it when it is made.
+        self._initial = {
+            param: {name: value.clone() for name, value in own.items()}
+            for param, own in self._optimizer.state.items()
+        }
 
     def step(self, runs: Sequence[_Run], scheduled: Sequence[Scheduled]) -> None:
         """Move these, with these lrs and momenta."""
@@ -178,6 +183,8 @@ class _TorchClass:
             if run.num_steps:
                 run.step.fill_(run.num_steps)
                 state[run.param] = {**run.vectors, "step": run.step}
+            elif run.param in self._initial:
+                state[run.param] = {name: value.clone() for name, value in self._initial[run.param].items()}
         self._optimizer.step()
         for run in runs:
             run.param.grad = None  # torch leaves those without one as they are

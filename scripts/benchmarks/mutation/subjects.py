@@ -41,6 +41,9 @@ LAYER_HELPERS = (
     *("_attend", "_map", "_map_backward", "_scores", "_exponential", "function", "passes"),
 )
 
+#: The same of a loss.
+LOSS_HELPERS = ("divided", "num_terms", "weighted", "positive", "constant")
+
 
 class Trial(NamedTuple):
     """Cases for a mutant, and how a failure must begin: with the label of the part to blame, and with the prefix of its
@@ -137,14 +140,19 @@ def _loss(owner: type[Loss]) -> Subject:
         "term": ((value, of_prediction | of_target), value | of_prediction | of_target),
         "derivative": ((of_prediction,), of_prediction),
         "backward_target": ((of_target,), of_target),
+        **dict.fromkeys(LOSS_HELPERS, ((value | of_prediction | of_target,), value | of_prediction | of_target)),
     }
-    return Subject(owner, {name: known[name] for name in known if name in vars(owner)}, _loss_trials)
+    # What several losses have from one base is mutated in the first of them.
+    classes: list[type] = list(components(Loss).values())
+    others = classes[: classes.index(owner)] if owner in classes else []
+    own = [name for name in known if not any(_same(owner, base, name) for base in [Loss, *others])]
+    return Subject(owner, {name: known[name] for name in own}, _loss_trials)
 
 
 def _optimizer(owner: type[Optimizer]) -> Subject:
     anything = frozenset({""})  # all that an optimizer changes
     returns: dict[str, Returns] = {"move": ()}
-    returns |= dict.fromkeys(("coefficients", "decay_factor", "decay", "_ratio"), (anything,))
+    returns |= dict.fromkeys(("coefficients", "decay_factor", "decay", "direction", "_ratio"), (anything,))
     methods = {name: (returns[name], anything) for name in returns if hasattr(owner, name)}
     return Subject(owner, methods, _optimizer_trials)
 

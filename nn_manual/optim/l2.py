@@ -1,0 +1,26 @@
+"""The direction of a step where L2 regularization is part of the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nn_manual.arrays import Array
+from nn_manual.optim.base import Optimizer
+
+
+class WithL2(Optimizer):
+    """An optimizer whose formulas begin with these lines, and whose coefficients have weight_decay:
+
+        direction = -grad if maximize else grad
+        direction = direction + weight_decay * param
+
+    The second is the gradient of weight_decay * sum(param**2) / 2, added.
+    """
+
+    weight_decay: float
+    maximize: bool
+
+    def direction(self, param: Array, grad: Array, coefficients: Mapping[str, Array]) -> Array:
+        """The formulas, on one block."""
+        direction = -grad if self.maximize else grad
+        return direction + coefficients["weight_decay"] * param if self.weight_decay else direction

@@ -1,0 +1,132 @@
+"""RMSprop, Adagrad, Adadelta, Adamax, RAdam, Rprop and Lion: torch's trajectories, and what is special about each."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from comparing import TOLERANCES, assert_equal
+from trajectories import largest_difference, start_as, train_beside, trajectory
+
+from nn_manual import Linear, MSELoss, Sequential, Tanh, Trainer, optim
+from nn_manual.optim import Lion, Optimizer, RAdam, RMSprop, Rprop
+
+each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
+
+
+def _every(**choices: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """Every combination of these settings."""
+    return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+
+
+SETTINGS = {
+    "RMSprop": _every(
+        alpha=(0.99, 0.5), eps=(1e-3,), momentum=(0, 0.9), centered=(False, True), weight_decay=(0, 0.1),
+        maximize=(False, True),
+    ),
+    "Adagrad": _every(
+        lr_decay=(0, 0.1), initial_accumulator_value=(0, 0.5), eps=(1e-10, 0.1), weight_decay=(0, 0.1),
+        maximize=(False, True),
+    ),
+    "Adadelta": _every(rho=(0.9, 0.5, 0.0, 1.0), eps=(1e-6, 0.1), weight_decay=(0, 0.1), maximize=(False, True)),
+    "Adamax": _every(betas=((0.9, 0.999), (0.0, 0.5)), eps=(1e-8, 0.1), weight_decay=(0, 0.1), maximize=(False, True)),
+    "RAdam": _every(betas=((0.9, 0.999), (0.0, 0.8)), eps=(1e-8, 0.1), weight_decay=(0, 0.1), maximize=(False, True)),
+    "Rprop": _every(etas=((0.5, 1.2), (0.1, 3.0)), step_sizes=((1e-6, 50), (0.02, 0.5)), maximize=(False, True)),
+}  # fmt: skip - settings in lines
+CLASSES = [*SETTINGS, "Lion"]
+
+
+@each_dtype
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_trajectory_is_torchs(name: str, dtype: str) -> None:
+    for options in SETTINGS[name]:
+        for ours, theirs in zip(*trajectory(name, (3, 4), dtype, options), strict=True):
+            assert_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_defaults_are_torchs(name: str) -> None:
+    ours = getattr(optim, name)(Sequential())
+    theirs = getattr(torch.optim, name)([torch.zeros(1)]).defaults
+    assert {own: getattr(ours, own) for own in ours.setting_names()}.items() <= theirs.items()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_200_steps_end_where_torchs_do(name: str) -> None:
+    """The same weights and batches, each side with its own gradients."""
+    generator = np.random.default_rng(0)
+    model = Sequential(Linear(4, 8), Tanh(), Linear(8, 3), dtype="float64")
+    layers = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).double()
+    start_as(model, layers)
+    start = model.param_arena.copy()
+    # With Rprop's steps, two gradients of rounding's size would part ways: their signs decide.
+    num_steps = 20 if name == "Rprop" else 200
+    trainer = Trainer(model, MSELoss(), getattr(optim, name)(model, lr=0.01), check_every=0)
+    optimizer = getattr(torch.optim, name)(layers.parameters(), lr=0.01)
+    batches = [(generator.normal(size=(16, 4)), generator.normal(size=(16, 3))) for _ in range(num_steps)]
+    train_beside(trainer, layers, torch.nn.MSELoss(), optimizer, None, batches)
+    assert largest_difference(model, layers) < 1e-9
+    assert np.abs(model.param_arena - start).max() > 1e-3
+
+
+def stepped(optimizer_class: Any, grads: list[float], **options: Any) -> tuple[list[float], Optimizer]:
+    """A parameter, 1 at first, after each step along one of these gradients."""
+    model = Sequential(Linear(1, 1, bias=False), dtype="float64")
+    model.param_arena[0] = 1.0
+    optimizer, found = optimizer_class(model, **options), []
+    for grad in grads:
+        model.grad_arena[0] = grad
+        optimizer.step()
+        found.append(float(model.param_arena[0]))
+    return found, optimizer
+
+
+def test_a_variance_below_0_is_rounding() -> None:
+    """torch takes its root, which is NaN, or is divided by nearly nothing."""
+    found, _ = stepped(RMSprop, [0.7] * 300, lr=1e-3, alpha=0.5, eps=1.0, centered=True)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(np.diff(found)[-50:], -7e-4, rtol=1e-6)
+
+
+def test_radam_is_not_rectified_before_the_sixth_step() -> None:
+    found, _ = stepped(RAdam, [0.25] * 7, lr=0.1)
+    np.testing.assert_allclose(np.diff([1.0, *found])[:5], -0.1 * 0.25, rtol=1e-12)
+    assert abs(found[5] - found[4]) < 0.01
+
+
+def test_rprop_stands_still_where_the_sign_changes() -> None:
+    found, optimizer = stepped(Rprop, [3.0, 0.1, -5.0, -5.0, 1e-200, 1e-200], lr=0.1)
+    # 0.1; then 0.12; the sign changes: 0.06, and no step; 0.06 again; it changes; 0.03.
+    np.testing.assert_allclose(found, [0.9, 0.78, 0.78, 0.84, 0.84, 0.81], rtol=1e-14)
+    np.testing.assert_allclose(optimizer.vectors["step_size"], 0.03, rtol=1e-14)
+
+
+def test_lion_by_hand() -> None:
+    found, optimizer = stepped(Lion, [2.0, -1.0], lr=0.1, betas=(0.5, 0.75), weight_decay=0.5)
+    # exp_avg 0.5: the second direction is 0.25 - 0.5, below 0
+    np.testing.assert_allclose(found, [0.95 - 0.1, 0.85 * 0.95 + 0.1], rtol=1e-15)
+    np.testing.assert_allclose(optimizer.vectors["exp_avg"], 0.5 * 0.75 - 0.25, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        *((name, {"lr": -0.1}, "lr must be at least 0, not -0.1") for name in CLASSES),
+        ("RMSprop", {"alpha": float("nan")}, "alpha must be at least 0, not nan"),
+        ("RMSprop", {"momentum": -1}, "momentum must be at least 0, not -1"),
+        ("Adagrad", {"initial_accumulator_value": -1}, "initial_accumulator_value must be at least 0, not -1"),
+        ("Adadelta", {"rho": 1.5}, "rho must be at most 1, not 1.5"),
+        ("Adamax", {"betas": (0.9, 1)}, r"betas must be at least 0 and below 1, not [0.9, 1]"),
+        ("RAdam", {"betas": (0.9,)}, r"betas must be at least 0 and below 1, not [0.9]"),
+        ("Lion", {"betas": (-0.1, 0.9)}, r"betas must be at least 0 and below 1, not [-0.1, 0.9]"),
+        ("Rprop", {"etas": (0.5, 1)}, "etas must be a number between 0 and 1 and one above 1, not [0.5, 1]"),
+        ("Rprop", {"step_sizes": (2, 1)}, "step_sizes must be two numbers from 0 on, in order, not [2, 1]"),
+    ],
+)
+def test_values_out_of_range_are_named(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole text is compared
+        getattr(optim, name)(Sequential(), **options)
+    assert str(caught.value) == message
