@@ -89,8 +89,7 @@ class ElementwiseLoss(Loss):
 
     def divided(self, derivative: Array) -> Array:
         """The derivatives of the terms, divided by N."""
-        num_terms = self.num_terms(derivative.shape)
-        return derivative / num_terms if num_terms > 1 else derivative
+        return derivative / self.num_terms(derivative.shape)
 
     def check_target(self, prediction: Array, target: Array) -> None:
         """Raise ValueError if the shapes differ, and TypeError if the dtypes differ."""
