@@ -17,9 +17,9 @@ from nn_manual.layers.padded_recurrent import PaddedLSTM
 from nn_manual.layers.piecewise_activations import Hardtanh, LeakyReLU, ReLU6, Threshold
 from nn_manual.layers.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from nn_manual.layers.recurrent import LSTM
-from nn_manual.layers.shape import Flatten, Unflatten
+from nn_manual.layers.shape import Flatten, Identity, Unflatten
 from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
-from nn_manual.layers.softmax import Softmax
+from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmin
 from nn_manual.layers.with_buffers import LayerWithBuffers
 from nn_manual.layers.with_lengths import LayerWithLengths
 from nn_manual.layers.with_noise import LayerWithNoise
@@ -45,6 +45,7 @@ __all__ = [
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
+    "Identity",
     "Layer",
     "LayerNorm",
     "LayerWithBuffers",
@@ -54,6 +55,7 @@ __all__ = [
     "LearnedPositions",
     "Linear",
     "LogSigmoid",
+    "LogSoftmax",
     "MaxPool2d",
     "Mish",
     "PaddedLSTM",
@@ -64,6 +66,7 @@ __all__ = [
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softmin",
     "Softplus",
     "Softshrink",
     "Softsign",

@@ -62,7 +62,7 @@ class Piecewise(Layer):
     def kink_distance(self, input: Array) -> Array:
         """How far each input is from the nearest of these points."""
         distances = (np.abs(input - point) for point in self.breakpoints())
-        return functools.reduce(np.minimum, distances, np.full_like(input, np.inf))
+        return functools.reduce(np.minimum, distances, np.full(input.shape, np.inf))
 
 
 @dataclass(eq=False)

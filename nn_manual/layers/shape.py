@@ -50,6 +50,27 @@ class Flatten(Layer):
 
 
 @dataclass(eq=False)
+class Identity(Layer):
+    """The input itself, any shape: it stands where a layer may or may not be.
+
+        output     = input
+        grad_input = grad_output
+
+    Derivation: each output is its input, so its derivative is 1. Raises ValueError for a gradient that is not shaped as
+    the output.
+    """
+
+    def forward(self, input: Array) -> tuple[Array, Shape]:
+        """Saves the input's shape."""
+        return input, input.shape
+
+    def backward(self, saved: Shape, grad_output: Array) -> Array:
+        """The gradient itself."""
+        self.check_gradient(grad_output, saved)
+        return grad_output
+
+
+@dataclass(eq=False)
 class Unflatten(Layer):
     """Dimension `dim` becomes several, of the sizes `unflattened_size`. One size may be -1: then it follows from the
     others. Dimension 0 is the batch.

@@ -23,4 +23,6 @@ class WithL2(Optimizer):
     def direction(self, param: Array, grad: Array, coefficients: Mapping[str, Array]) -> Array:
         """The formulas, on one block."""
         direction = -grad if self.maximize else grad
-        return direction + coefficients["weight_decay"] * param if self.weight_decay else direction
+        if self.weight_decay:
+            direction = direction + coefficients["weight_decay"] * param
+        return direction

@@ -66,7 +66,8 @@ def _of(names: list[str]) -> str:
 
 
 BARE_LAYERS = [
-    *("CELU", "Dropout", "ELU", "Flatten", "GELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU"),
+    *("CELU", "Dropout", "ELU", "Flatten", "GELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh"),
+    *("Identity", "LeakyReLU"),
     *("LogSigmoid", "Mish", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softplus", "Softshrink", "Softsign", "Tanh"),
     "Tanhshrink",
 ]

@@ -102,7 +102,7 @@ def test_standard_input_is_a_file(tmp_path: Path, dash: str) -> None:
         ("optimizer.SGD.momentun=0.5", "unknown key 'momentun' in SGD; did you mean 'momentum'?"),
         ("optimizer.sgd.lr=0.5",
          "unknown optimizer 'sgd'; did you mean 'SGD'?"),
-        ("optimizer.Adamx.lr=1", "unknown optimizer 'Adamx'; did you mean 'Adam'?"),
+        ("optimizer.Adm.lr=1", "unknown optimizer 'Adm'; did you mean 'Adam'?"),
         ("optimizer.Foo.lr=1", f"unknown optimizer 'Foo'; known: {', '.join(components(Optimizer))}"),
         ("optimizer.Adam.lr=1",
          "the optimizer is SGD: to replace it, write 'optimizer={Adam: {KEY: VALUE, ...}}'"),

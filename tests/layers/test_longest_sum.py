@@ -23,8 +23,10 @@ from nn_manual.layers import (
     Dropout,
     Layer,
     LearnedPositions,
+    LogSoftmax,
     MaxPool2d,
     Softmax,
+    Softmin,
 )
 from nn_manual.model.memory import give_parameters
 from nn_manual.registry import components
@@ -33,6 +35,8 @@ from nn_manual.registry import components
 TABLE: list[tuple[Layer, Shape, int]] = [
     (Softmax(1), (2, 7, 3), 7),  # the sum of the exponentials, that of grad_output * output
     (Softmax(-1), (2, 7, 3), 3),
+    (LogSoftmax(1), (2, 7, 3), 7),
+    (Softmin(0), (2, 7, 3), 2),
     (Dropout(), (4, 3), 1),
     (LearnedPositions(9, 4), (5, 6, 4), 5),  # grad_weight, over the batch
     (BatchNorm1d(3), (5, 3, 4), 20),  # the means and the parameters' gradients, over batch and length
@@ -93,7 +97,7 @@ DRAWN: list[tuple[Layer, Shape]] = [
     *((LSTM(*sizes, num_layers=2), (*shape, sizes[0]))
       for sizes in [(2, 3), (3, 2), (40, 2), (1, 1)] for shape in [(1, 1), (5, 6), (2, 1)]),
     *((CausalSelfAttention(*sizes), (*shape, sizes[0])) for sizes in [(4, 2), (6, 1)] for shape in [(1, 1), (5, 6)]),
-    *((Softmax(dim), (2, 5, 3)) for dim in (0, 1, 2)),
+    *((layer(dim), (2, 5, 3)) for dim in (0, 1, 2) for layer in (LogSoftmax, Softmax, Softmin)),
     *((BatchNorm1d(3), shape) for shape in [(2, 3), (5, 3), (2, 3, 4)]),
     (BatchNorm2d(2), (2, 2, 3, 3)),
     *((LearnedPositions(4, 2), (batch, 3, 2)) for batch in (1, 5)),

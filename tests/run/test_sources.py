@@ -49,7 +49,7 @@ PACKAGE = {
 def test_the_packages_own(tmp_path: Path) -> None:
     sources = sources_of(load_config(write_config(tmp_path)))
     of_formulas = {name for name in sources if not name.startswith("nn_manual.model.")} | {"nn_manual.model.sequential"}
-    contracts = {f"nn_manual.optim.{name}" for name in ("base", "checked_settings", "parts", "scheduler_base")}
+    contracts = {f"nn_manual.optim.{name}" for name in ("base", "checked_settings", "l2", "parts", "scheduler_base")}
     assert of_formulas - contracts == PACKAGE | {"nn_manual.layers.activations"}
     file = Path(sys.modules["nn_manual.model.sequential"].__file__ or "")
     assert sources["nn_manual.model.sequential"] == hashlib.sha256(file.read_bytes()).hexdigest()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from benchmarks.mutation.survivors_of_activations import ACTIVATIONS, COMMUTES, SAME_SIGN
+from benchmarks.mutation.survivors_of_losses import LOSSES
 
 MASK = "input > 0 exactly where maximum(input, 0) > 0"
 EVEN = "output is only multiplied by itself, and (-output) * (-output) = output * output"
@@ -1012,4 +1013,5 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         )
     },
     **ACTIVATIONS,
+    **LOSSES,
 }
