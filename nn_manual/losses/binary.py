@@ -84,7 +84,7 @@ class BCELoss(OfProbability):
 
     def term(self, prediction: Array, target: Array) -> tuple[Array, tuple[Array, Array]]:
         """The surprise; saves prediction and target."""
-        with np.errstate(divide="ignore"):  # the logarithm of 0
+        with np.errstate(divide="ignore", invalid="ignore"):  # the logarithm of 0, or of what is no probability
             log_yes = np.maximum(np.log(prediction), SMALLEST_LOGARITHM)
             log_no = np.maximum(np.log1p(-prediction), SMALLEST_LOGARITHM)
         return self.weighted(target * -log_yes + (1 - target) * -log_no), (prediction, target)

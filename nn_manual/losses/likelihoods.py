@@ -63,7 +63,9 @@ class GaussianNLLLoss(OfDifference):
 
     def reference(self, prediction: Any, target: Any) -> Any:
         """torch's formula, of a variance that is the same for all."""
-        terms = (prediction - target) ** 2 / self.var / 2 + self.constant()
+        terms = ((prediction - target) ** 2 / self.var + math.log(self.var)) / 2
+        if self.full:
+            terms = terms + 0.5 * math.log(2 * math.pi)
         return terms.mean() if self.reduction == "mean" else terms.sum()
 
 
@@ -118,7 +120,8 @@ class PoissonNLLLoss(ElementwiseLoss):
     def term(self, prediction: Array, target: Array) -> tuple[Array, tuple[Array, Array]]:
         """The surprise; saves the rate and the target."""
         rate = np.exp(prediction) if self.log_input else prediction
-        term = rate - target * (prediction if self.log_input else np.log(prediction + self.eps))
+        with np.errstate(invalid="ignore"):  # the logarithm of what is no rate
+            term = rate - target * (prediction if self.log_input else np.log(prediction + self.eps))
         if self.full:
             count = np.maximum(target, 1)
             stirling = count * np.log(count) - count + np.log(2 * math.pi * count) / 2
@@ -197,7 +200,9 @@ class KLDivLoss(ElementwiseLoss):
         terms = target.xlogy(target) - target * prediction
         if self.log_target:
             terms = target.exp() * (target - prediction)
-        return terms.sum() / self.num_terms(tuple(terms.shape))
+        if self.reduction == "mean":
+            return terms.mean()
+        return terms.sum() / len(terms) if self.reduction == "batchmean" else terms.sum()
 
     def as_target(self, values: Array) -> Array:
         """Probabilities: each number, or the nearer end of 0 ... 1; or logarithms of some."""

@@ -111,7 +111,7 @@ class Lion(Optimizer):
         return [
             {},
             {"betas": (0.5, 0.8)},
-            {"betas": (0.0, 0.0)},
+            {"betas": (0.0, 0.0), "maximize": True},
             {"weight_decay": 0.1},
             {"maximize": True, "betas": (0.8, 0.7), "weight_decay": 0.01},
         ]

@@ -77,7 +77,7 @@ def random_run_in_slices(seed: int) -> Iterator[Step]:
             total += step.loss
         trainer.observe(step.loss)
         at_first = total if at_first is None else at_first
-        if total < LEARNED * at_first:
+        if 0 <= total < LEARNED * at_first:  # a loss that may be below 0 has no end
             return
 
 

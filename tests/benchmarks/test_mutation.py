@@ -16,7 +16,7 @@ from benchmarks.mutation.handwritten_layers import LAYERS
 from benchmarks.mutation.mutants import Mutant, mutants, previous
 from benchmarks.mutation.score import score
 from benchmarks.mutation.smallest import Fault, smallest, tensors
-from benchmarks.mutation.subjects import LAYER_HELPERS, LOSS_HELPERS, subjects
+from benchmarks.mutation.subjects import LAYER_HELPERS, LOSS_HELPERS, first_with_l2, subjects
 from benchmarks.mutation.survivors import SURVIVORS
 
 from nn_manual import layers
@@ -29,6 +29,7 @@ from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
 from nn_manual.losses.base import LossDefaults
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler, SequentialLR
+from nn_manual.optim.l2 import WithL2
 from nn_manual.registry import components
 
 CONTRACTS: set[type] = {
@@ -101,6 +102,8 @@ def methods_that_compute(owner: type) -> set[str]:
     others = {base for base in owner.__mro__[1:] if base in SUBJECTS}  # whose methods are mutated there
     own = [vars(base) for base in owner.__mro__ if base not in CONTRACTS | others]
     found = computing & {name for members in own for name, value in members.items() if callable(value)}
+    if issubclass(owner, WithL2) and owner is not first_with_l2():
+        found.discard("direction")  # which is mutated there
     if not issubclass(owner, Loss):
         return found
     before = list(itertools.takewhile(lambda loss: loss is not owner, components(Loss).values()))

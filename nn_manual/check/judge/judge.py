@@ -23,7 +23,7 @@ from nn_manual.check.judge.claim import without
 from nn_manual.check.judge.diagnosis import diagnose
 from nn_manual.check.judge.evaluation_claim import EvaluationClaim
 from nn_manual.check.judge.in_float64 import Again
-from nn_manual.check.judge.not_finite import not_finite_words
+from nn_manual.check.judge.not_finite import not_finite_words, outside_domain
 from nn_manual.check.judge.report import GradientReport, mismatch_of
 from nn_manual.check.judge.small_parts import doubtful_parts
 from nn_manual.check.judge.step_claim import StepClaim
@@ -195,6 +195,8 @@ class Judge:
         for name, parameter in parameters.items():
             if found := first_not_finite(parameter):
                 return StepVerdict(not_finite=f"parameter {name} holds {found} before the step")
+        if outside := outside_domain(step.recorded.loss):
+            return StepVerdict(not_finite=outside)
         numbers = list(itertools.takewhile(_is_finite, failed))
         if not numbers and failed and not failed[0].reference.isfinite().all():
             return StepVerdict(not_finite=_not_finite(failed[0]))

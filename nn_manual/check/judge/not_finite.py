@@ -1,7 +1,8 @@
-"""What is said of a tensor that isn't finite, or that no reference can judge because the reference isn't."""
+"""What is said of numbers that no reference can judge: they, or the reference's, aren't finite, or it doesn't take them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from nn_manual.arrays import first_not_finite
 from nn_manual.check.compare.comparison import Pair
 from nn_manual.check.judge.diagnosis import positions
+from nn_manual.check.step.calls import LossCalls
 from nn_manual.errors import NotFiniteError
 
 
@@ -26,3 +28,18 @@ def check_finite(failed: Sequence[Pair]) -> None:
     for pair in failed:
         if not pair.reference.isfinite().all():
             raise NotFiniteError(f"{pair.quantity.name} {not_finite_words(pair)} after {pair.quantity.layer}")
+
+
+def outside_domain(calls: LossCalls) -> str:
+    """That a loss doesn't take the prediction that it has run on, in words; empty if it does. It takes the ends of its
+    domain.
+    """
+    loss, prediction = calls.loss, calls.prediction
+    assert prediction is not None  # it ran
+    domain = (0.0, math.inf) if loss.domain == "positive" else loss.domain
+    if not isinstance(domain, tuple):
+        return ""
+    low, high = domain
+    outside = prediction[(prediction < low) | (prediction > high)]
+    words = f"{type(loss).__name__} takes predictions from {low:g} to {high:g}, not "
+    return f"{words}{outside[0]:g}" if outside.size else ""

@@ -31,6 +31,7 @@ from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.by_differences import ByDifferences, Finding
 from nn_manual.check.twin.layers import Counterpart, Function
 from nn_manual.check.twin.model import Twin, as_tensor
+from nn_manual.defaults import defines
 from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 
 Move = Callable[[torch.Tensor], torch.Tensor]
@@ -104,8 +105,11 @@ class Anchored(AnchoredRun):
         self.twin.set_buffers(self.recorded.buffers_before)
         input = self._tensor(self.recorded.first.input)
         input.requires_grad_(self.plan.input_grad and input.is_floating_point())
-        target = self._tensor(self.recorded.loss.target).requires_grad_(self.plan.target_grad)
+        target = self._target().requires_grad_(self.plan.target_grad)
         prediction = self.chain(self.plan.chain, input)
+        domain = self.recorded.loss.loss.domain
+        if self.move is not _stay and isinstance(domain, tuple):  # torch's loss refuses what is moved out of it
+            prediction.data.clamp_(*domain)  # a copy: ours stays as it is
         loss = run_loss(self.twin, prediction, target)
         self.values["loss"] = loss.detach()
         self.values |= {name: buffer.to(prediction.dtype, copy=True) for name, buffer in self.twin.buffers.items()}
@@ -123,6 +127,12 @@ class Anchored(AnchoredRun):
             if name.endswith(".grad_input"):  # ours travelled on: compare it with what the differences gave
                 self.values[name] = torch.from_numpy(finding.reference.astype(self.dtype))
         return Reference(self.values, self.findings)
+
+    def _target(self) -> torch.Tensor:
+        """The target, which stays where the loss takes only some numbers: a label that is moved is none."""
+        calls = self.recorded.loss
+        stays = self.move is _stay or defines(calls.loss, "as_target")
+        return self._in_dtype(calls.target) if stays else self._tensor(calls.target)
 
     def layer(self, item: Item, node: torch.Tensor) -> torch.Tensor:
         """As in every run; where the way back is anchored, or gradients are moved, this happens at the output."""

@@ -12,21 +12,26 @@ from nets import break_gradient, net, replace_method
 from nn_manual import (
     SGD,
     BatchNorm1d,
+    BCELoss,
     CrossEntropyLoss,
     Flatten,
     GradientChecker,
     GradientMismatch,
     Layer,
     Linear,
+    Loss,
     MaxPool2d,
     MSELoss,
+    PoissonNLLLoss,
     ReLU,
     Sequential,
+    Sigmoid,
     Tanh,
     Trainer,
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.errors import NotFiniteError
 from nn_manual.run_directory.step_line import record_of
 
 
@@ -294,6 +299,37 @@ def test_in_training_a_number_that_jumps_excuses_no_other() -> None:
     break_gradient(model.layers[1], "grad_input", wrong_in_float32)
     with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(AtMost\): 1\.grad_input"):
         trainer.train_step(clipping()[1], target)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_moved_stays_in_the_domain_of_the_loss(dtype: str) -> None:
+    """A probability that is exactly 1 can't be moved up: torch's loss refuses more, and nothing would be rounding."""
+    model = Sequential(Linear(2, 2), Sigmoid(), dtype=dtype, seed=0)
+    model.load_state_dict({"0.weight": np.array([[100.0, 0], [0, 1]]), "0.bias": np.zeros(2)})
+    rows = np.stack([np.full(32, 10.0), np.random.default_rng(0).uniform(-1, 1, 32)], axis=1).astype(dtype)
+    input = np.concatenate([rows, rows])
+    prediction = model(input)
+    assert (prediction[:, 0] == 1).all()
+    error = 0.1 * np.random.default_rng(1).random((32, 2)) * [0, 1]
+    target = prediction + np.concatenate([error, -error]).astype(dtype)
+    report = check_gradients(model, BCELoss(), input, target)
+    assert report.passed, str(report)
+    assert "0.grad_bias" in report.rounding
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (BCELoss(), "BCELoss takes predictions from 0 to 1, not -3"),
+        (PoissonNLLLoss(log_input=False), "PoissonNLLLoss takes predictions from 0 to inf, not -3"),
+    ],
+)
+def test_a_prediction_that_the_loss_does_not_take_is_no_mismatch(loss: Loss, words: str) -> None:
+    model = Sequential(Linear(1, 1), seed=0)
+    model.load_state_dict({"0.weight": np.ones((1, 1)), "0.bias": np.zeros(1)})
+    trainer = Trainer(model, loss, SGD(model))
+    with pytest.raises(NotFiniteError, match=f"^{words} at step 1$"):
+        trainer.train_step(np.array([[0.5], [-3]], np.float32), np.ones((2, 1), np.float32))
 
 
 @pytest.mark.parametrize(("num_rows", "number"), [(24, 6.407605805591899e45), (18, 2.3043353412515686e149)])
