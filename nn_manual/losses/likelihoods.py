@@ -121,7 +121,8 @@ class PoissonNLLLoss(ElementwiseLoss):
         """The surprise; saves the rate and the target."""
         rate = np.exp(prediction) if self.log_input else prediction
         with np.errstate(invalid="ignore"):  # the logarithm of what is no rate
-            term = rate - target * (prediction if self.log_input else np.log(prediction + self.eps))
+            log_rate = prediction if self.log_input else np.log(prediction + self.eps)
+        term = rate - target * log_rate
         if self.full:
             count = np.maximum(target, 1)
             stirling = count * np.log(count) - count + np.log(2 * math.pi * count) / 2

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.input_kinds import KINDS, draw
 from nn_manual.losses import Loss
 from nn_manual.losses.base import takes_numbers
@@ -21,7 +22,8 @@ def loss_batches(loss: Loss, dtype: str, generator: np.random.Generator) -> Iter
 
     Where the target is a class, each of CLASS_FORMS that the loss takes, with each kind of prediction. Then targets
     that are numbers, or one class index for each row: in a batch of 4, each kind of prediction with each of target;
-    with a batch of 1, random ones; with one of 25, all values of `spread`. Predictions lie in the loss's domain.
+    with a batch of 1, random ones; with one of 25, all values of `spread`, and then the numbers next to them: where one
+    of them is a margin, another slope begins there. Predictions lie in the loss's domain.
     """
     # One form after the other: if a loss keeps something of a batch, the next one of the same shape shows it.
     for form, (shape, draw_form) in () if takes_numbers(loss) else CLASS_FORMS.items():
@@ -35,6 +37,11 @@ def loss_batches(loss: Loss, dtype: str, generator: np.random.Generator) -> Iter
         prediction = draw(kind, (batch_size, 5), dtype, generator, loss.domain)
         target = draw_target(loss, target_kind, prediction.shape, dtype, generator)
         yield f"{kind} prediction, {target_kind} target, a batch of {batch_size}", prediction, target
+    for place, end in (("below", -math.inf), ("above", math.inf)):
+        prediction = draw("spread", (25, 5), dtype, generator, loss.domain)
+        target = draw_target(loss, "random", prediction.shape, dtype, generator)
+        prediction = np.nextafter(prediction, DTYPES[dtype].type(end))
+        yield f"prediction next {place} spread, random target", prediction, target
 
 
 def draw_target(loss: Loss, kind: str, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:

@@ -1,4 +1,4 @@
-"""What is said of numbers that no reference can judge: they, or the reference's, aren't finite, or it doesn't take them."""
+"""What is said of numbers that no reference can judge: they, or its own, aren't finite, or it doesn't take them."""
 
 from __future__ import annotations
 

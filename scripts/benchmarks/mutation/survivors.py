@@ -22,6 +22,7 @@ ANY_CLASS = (
     "tied ones is subtracted, the logsumexp is the same"
 )
 ONE_SHARE = "without smoothing an index is a share of 1 in one class, and the formula of all classes adds 0 for the others"
+SOFTMIN = "exponential = np.exp(smallest(input, self.dim) - input)"
 SHIFT = "a number that is added to all predictions leaves their softmax as it is"
 ZERO = "a number is 0 exactly where its negative, its double or its 1.001-fold is"
 IGNORED = (
@@ -1012,6 +1013,48 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             *(f"previous(self, derivatives{part})", f"previous(self, derivatives){part}"),
         )
     },
+    **{
+        ("Softmin.forward", SOFTMIN, SOFTMIN.replace(part, changed, 1)): QUOTIENT
+        for part, changed in (
+            ("np.exp", "-np.exp"),
+            ("- input)", "- input) * 1.001"),
+            ("- input)", "- input) * 2"),
+            ("- input)", "- input + 1e-08)"),
+            ("self.dim) -", "self.dim) * 1.001 -"),
+            ("self.dim) -", "self.dim) + 1e-08 -"),
+            ("- input)", "- (input + 1e-08))"),
+            ("smallest(input,", "smallest(input * 1.001,"),
+            ("smallest(input,", "smallest(input + 1e-08,"),
+        )
+    },
+    **{
+        ("LogSoftmax.forward", "shifted = input - largest(input, self.dim)", f"shifted = {changed}"): SHIFT
+        for changed in (
+            "input - largest(input, self.dim) + 1e-08",
+            "input + 1e-08 - largest(input, self.dim)",
+            "input - largest(input, self.dim) * 1.001",
+            "input - (largest(input, self.dim) + 1e-08)",
+            "input - largest(input * 1.001, self.dim)",
+            "input - largest(input + 1e-08, self.dim)",
+        )
+    },
+    **{
+        (method, f"self.{setting}", f"{sign}self.{setting}{factor}"): ZERO
+        for method, setting in (
+            *(("RMSprop.move", "momentum"), ("Adagrad.move", "initial_accumulator_value"), ("Lion.move", "weight_decay")),
+        )
+        for sign, factor in (("-", ""), ("", " * 1.001"), ("", " * 2"))
+    },
+    **{
+        ("Adagrad.move", "self.initial_accumulator_value", mutated): ADDS_ZERO
+        for mutated in ("True", "self.initial_accumulator_value + 1e-08")
+    },
+    **{("Lion.move", "self.weight_decay", mutated): NO_DECAY for mutated in ("True", "self.weight_decay + 1e-08")},
+    (
+        "RAdam.coefficients",
+        "below = (known > 5) * (most - 4) * (most - 2) * known + (known <= 5)",
+        "below = (known > 5) * (most - 4) * (most - 2) * known + (known <= 5 * 1.001)",
+    ): "in none of these steps is `known` between 5 and 5.005",
     **ACTIVATIONS,
     **LOSSES,
 }

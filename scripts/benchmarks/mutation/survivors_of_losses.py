@@ -13,6 +13,15 @@ NO_TERMS = "without terms torch's mean is NaN, too: 0 / 0; tests/losses/test_edg
 
 SUM = "return (term.sum() / num_terms if num_terms else term.dtype.type(np.nan), saved)"
 ERROR = "return (np.abs(difference), difference)"
+NOT_ZERO = "no beta of these is 0, and tests/losses/test_elementwise.py has it: a number is 0 exactly where its multiple is"
+LABELS = "labels are 1 and -1: which of them it is stays the same, and so does the size of a product with one"
+POSITIVE = ("target >= 0", "target * 1.001 > 0", "target * 2 > 0", "target + 1e-08 > 0", "target > 0 + 1e-08")
+HINGE = "return (np.where(target > 0, prediction, np.maximum(self.margin - prediction, 0)), (prediction, target))"
+HINGE_SLOPE = "return np.where(target > 0, 1, -below)"
+SOFT_MARGIN = "return (np.maximum(lack, 0) + np.log1p(exponential), (target, lack, exponential))"
+WRONG = "wrong: Array = np.where(lack > 0, 1, exponential) / (1 + exponential)"
+GAUSS = "return (difference * difference / self.var / 2 + self.constant(), difference)"
+SMOOTH = "return (clipped * (distance - clipped / 2) / self.beta, difference)"
 HUBER = "return (clipped * (distance - clipped / 2), difference)"
 
 #: The proof, as in survivors.py.
@@ -20,7 +29,8 @@ LOSSES: dict[tuple[str, str, str], str] = {
     ("HuberLoss.forward", SUM, "return (term.sum() / num_terms, saved)"): NO_TERMS,
     ("HuberLoss.forward", SUM, SUM.replace("term.sum()", "term.T.sum()")): IN_ANY_ORDER,
     **{
-        ("HuberLoss.term", "distance = np.abs(difference)", line): proof
+        (f"{name}.term", "distance = np.abs(difference)", line): proof
+        for name in ("HuberLoss", "SmoothL1Loss")
         for line, proof in (
             ("distance = np.abs(difference).T", IN_ANY_ORDER),
             ("distance = np.abs(difference.T)", IN_ANY_ORDER),
@@ -28,6 +38,53 @@ LOSSES: dict[tuple[str, str, str], str] = {
         )
     },
     ("HuberLoss.term", "clipped = np.minimum(distance, self.delta)", "clipped = np.minimum(self.delta, distance)"): COMMUTES,
+    ("SmoothL1Loss.term", "clipped = np.minimum(distance, self.beta)", "clipped = np.minimum(self.beta, distance)"): COMMUTES,
+    ("SmoothL1Loss.term", SMOOTH, "return ((clipped * (distance - clipped / 2) / self.beta).T, difference)"): IN_ANY_ORDER,
+    ("SmoothL1Loss.term", SMOOTH, "return ((clipped * (distance - clipped / 2)).T / self.beta, difference)"): IN_ANY_ORDER,
+    **{
+        (f"SmoothL1Loss.{method}", "not self.beta", mutated): NOT_ZERO
+        for method in ("term", "derivative")
+        for mutated in ("False", "not -self.beta", "not self.beta * 1.001", "not self.beta * 2", "not self.beta + 1e-08")
+    },
+    **{
+        ("GaussianNLLLoss.term", GAUSS, GAUSS.replace(part, f"({part}).T")): IN_ANY_ORDER
+        for part in (
+            "difference * difference / self.var / 2 + self.constant()", "difference * difference / self.var / 2",
+            "difference * difference / self.var", "difference * difference",
+        )
+    },
+    **{
+        ("HingeEmbeddingLoss.term", HINGE, HINGE.replace(part, changed)): proof
+        for part, changed, proof in (
+            ("self.margin - prediction, 0))", "self.margin - prediction, 0)).T", IN_ANY_ORDER),
+            ("np.maximum(self.margin - prediction, 0)", "np.maximum(0, self.margin - prediction)", COMMUTES),
+            *(("(prediction, target)", f"(prediction, target{change})", LABELS) for change in (" * 1.001", " * 2", " + 1e-08")),
+            *(("target > 0", changed, LABELS) for changed in POSITIVE),
+        )
+    },
+    **{
+        ("HingeEmbeddingLoss.derivative", HINGE_SLOPE, HINGE_SLOPE.replace("target > 0", changed)): LABELS
+        for changed in POSITIVE
+    },
+    ("SoftMarginLoss.term", "exponential = np.exp(-np.abs(lack))", "exponential = np.exp(-np.abs(-lack))"): MAGNITUDE,
+    ("SoftMarginLoss.term", "exponential = np.exp(-np.abs(lack))", "exponential = np.exp(-np.abs(prediction))"): LABELS,
+    **{
+        ("SoftMarginLoss.term", SOFT_MARGIN, SOFT_MARGIN.replace(part, changed)): proof
+        for part, changed, proof in (
+            ("np.maximum(lack, 0) + np.log1p(exponential)", "(np.maximum(lack, 0) + np.log1p(exponential)).T", IN_ANY_ORDER),
+            ("np.maximum(lack, 0)", "np.maximum(0, lack)", COMMUTES),
+            ("(target, lack,", "(target, lack * 1.001,", SIGN_ONLY),
+            ("(target, lack,", "(target, lack * 2,", SIGN_ONLY),
+        )
+    },
+    **{
+        ("SoftMarginLoss.derivative", WRONG, WRONG.replace("lack > 0", changed)): proof
+        for changed, proof in (
+            ("lack >= 0", "at 0 the exponential is 1"),
+            ("lack * 1.001 > 0", SIGN_ONLY),
+            ("lack * 2 > 0", SIGN_ONLY),
+        )
+    },
     ("HuberLoss.term", HUBER, "return ((clipped * (distance - clipped / 2)).T, difference)"): IN_ANY_ORDER,
     **{
         ("L1Loss.term", ERROR, line): proof
