@@ -134,8 +134,10 @@ class RAdam(WithL2):
         rest = 1 - beta2**step
         most = 2 / (1 - beta2) - 1
         known = most - 2 * step * beta2**step / rest
-        above = (known > 5) * (known - 4) * (known - 2) * most
-        below = (known > 5) * (most - 4) * (most - 2) * known + (known <= 5)  # never 0
+        is_known = known > 5
+        above = (known - 4) * (known - 2) * most
+        below = (most - 4) * (most - 2) * known
+        squared = is_known * above / (is_known * below + 1 - is_known)  # 0 / 1 where it isn't
         step_size = self.lr / (1 - beta1**step)
         return {
             "weight_decay": self.weight_decay,
@@ -144,8 +146,8 @@ class RAdam(WithL2):
             "keep_sq": beta2,
             "add_sq": 1 - beta2,
             "eps": self.eps,
-            "adaptive": step_size * math.sqrt(above / below * rest),
-            "plain": step_size * (known <= 5),
+            "adaptive": step_size * math.sqrt(squared * rest),
+            "plain": step_size * (1 - is_known),
         }
 
     def move(

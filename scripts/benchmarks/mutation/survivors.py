@@ -1050,11 +1050,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         for mutated in ("True", "self.initial_accumulator_value + 1e-08")
     },
     **{("Lion.move", "self.weight_decay", mutated): NO_DECAY for mutated in ("True", "self.weight_decay + 1e-08")},
-    (
-        "RAdam.coefficients",
-        "below = (known > 5) * (most - 4) * (most - 2) * known + (known <= 5)",
-        "below = (known > 5) * (most - 4) * (most - 2) * known + (known <= 5 * 1.001)",
-    ): "in none of these steps is `known` between 5 and 5.005",
     **ACTIVATIONS,
     **LOSSES,
 }

@@ -85,6 +85,10 @@ LOSSES: dict[tuple[str, str, str], str] = {
             ("lack * 2 > 0", SIGN_ONLY),
         )
     },
+    (
+        "PoissonNLLLoss.term", "term = term + np.where(target > 1, stirling, 0)",
+        "term = term + np.where(count > 1, stirling, 0)",
+    ): "maximum(target, 1) > 1 exactly where target > 1",
     ("HuberLoss.term", HUBER, "return ((clipped * (distance - clipped / 2)).T, difference)"): IN_ANY_ORDER,
     **{
         ("L1Loss.term", ERROR, line): proof
