@@ -41,7 +41,7 @@ def loss_batches(loss: Loss, dtype: str, generator: np.random.Generator) -> Iter
         prediction = draw("spread", (25, 5), dtype, generator, loss.domain)
         target = draw_target(loss, "random", prediction.shape, dtype, generator)
         prediction = np.nextafter(prediction, DTYPES[dtype].type(end))
-        yield f"prediction next {place} spread, random target", prediction, target
+        yield f"prediction next {place} spread, random target, a batch of 25", prediction, target
 
 
 def draw_target(loss: Loss, kind: str, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:
