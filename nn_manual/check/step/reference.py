@@ -109,7 +109,8 @@ class Anchored(AnchoredRun):
         prediction = self.chain(self.plan.chain, input)
         domain = self.recorded.loss.loss.domain
         if self.move is not _stay and isinstance(domain, tuple):  # torch's loss refuses what is moved out of it
-            prediction.data.clamp_(*domain)  # a copy: ours stays as it is
+            ours = self._in_dtype(self.recorded.loss.prediction)  # where it lies outside already, it isn't moved inside
+            prediction.data.clamp_(ours.clamp(max=domain[0]), ours.clamp(min=domain[1]))  # a copy: ours stays
         loss = run_loss(self.twin, prediction, target)
         self.values["loss"] = loss.detach()
         self.values |= {name: buffer.to(prediction.dtype, copy=True) for name, buffer in self.twin.buffers.items()}

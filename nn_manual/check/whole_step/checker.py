@@ -27,6 +27,7 @@ from nn_manual.check.compare.comparison import CannotCompare, Quantity
 from nn_manual.check.compare.worst import Differences, differences_of, joined, within
 from nn_manual.check.conduct.conduct import check_conduct
 from nn_manual.check.judge.judge import Judge
+from nn_manual.check.judge.not_finite import outside_domain
 from nn_manual.check.judge.report import GradientReport, comparing, mismatch_for, mismatch_of
 from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.judge.vacuous import vacuous
@@ -43,7 +44,7 @@ from nn_manual.check.whole_step.denominator import wrong_denominator
 from nn_manual.check.whole_step.evidence import Evidence
 from nn_manual.check.whole_step.settings import changes_since, settings_as_text
 from nn_manual.check.whole_step.update import UpdateChecker
-from nn_manual.errors import GradientMismatch
+from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler
@@ -129,6 +130,8 @@ class GradientChecker:
             with threads_for(self.plan().num_products):
                 compared = self._compared(self._proof(), updated)
         except CannotCompare as problem:
+            if outside := outside_domain(self.recorded.loss):
+                raise NotFiniteError(outside) from None
             raise mismatch_for(str(problem)) from None
         if not self._denominator_compared:
             self._denominator_compared = True

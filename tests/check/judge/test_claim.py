@@ -332,6 +332,18 @@ def test_a_prediction_that_the_loss_does_not_take_is_no_mismatch(loss: Loss, wor
         trainer.train_step(np.array([[0.5], [-3]], np.float32), np.ones((2, 1), np.float32))
 
 
+@pytest.mark.parametrize("error", [0.0, 1e-6])
+def test_a_finite_loss_outside_of_its_domain_is_judged(error: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check draws logarithms of rates up to 80, and a training may meet 100: it excuses no mistake."""
+    right = PoissonNLLLoss.derivative
+    monkeypatch.setattr(PoissonNLLLoss, "derivative", lambda self, saved: right(self, saved) * (1 + error))
+    model = Sequential(Linear(1, 1), dtype="float64", seed=0)
+    model.load_state_dict({"0.weight": np.ones((1, 1)), "0.bias": np.zeros(1)})
+    report = check_gradients(model, PoissonNLLLoss(), np.array([[100.0], [99.0]]), np.ones((2, 1)))
+    assert report.passed == (not error)
+    assert [failure.name for failure in report.failures][:1] == (["loss.grad_prediction"] if error else [])
+
+
 @pytest.mark.parametrize(("num_rows", "number"), [(24, 6.407605805591899e45), (18, 2.3043353412515686e149)])
 def test_equal_numbers_beyond_float32_have_a_variance_of_rounding(num_rows: int, number: float) -> None:
     """In float32 they overflow, and moves that keep ties leave the variance at 0: only a random move in float64 shows
