@@ -36,11 +36,6 @@ class L1Loss(OfDifference):
     subgradient, and torch takes 0.
     """
 
-    @classmethod
-    def examples(cls, num_outputs: int = 5) -> list[Loss]:  # noqa: ARG003 - it takes any number
-        """Both reductions."""
-        return [cls("mean"), cls("sum")]
-
     def term(self, prediction: Array, target: Array) -> tuple[Array, Array]:
         """|prediction - target|; saves the difference."""
         difference = prediction - target

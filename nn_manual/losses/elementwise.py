@@ -65,6 +65,11 @@ class ElementwiseLoss(Loss):
     def __post_init__(self) -> None:
         check_reduction(self.reduction, self.REDUCTIONS)
 
+    @classmethod
+    def examples(cls, num_outputs: int = 5) -> list[Loss]:  # noqa: ARG003 - it takes any number
+        """Both reductions."""
+        return [cls("mean"), cls("sum")]
+
     @abstractmethod
     def term(self, prediction: Array, target: Array) -> tuple[Array, Any]:
         """`term, saved`: the term of each element, and what `derivative` needs."""

@@ -160,7 +160,7 @@ class KLDivLoss(ElementwiseLoss):
         grad_prediction = -probability                                                      where reduction = sum
         grad_prediction = -probability / batch                                              where reduction = batchmean
 
-    The prediction is the logarithm of a probability, as LogSigmoid gives it. The target is a probability, or
+    The prediction is the logarithm of a probability, as LogSoftmax gives it. The target is a probability, or
     with log_target its logarithm. "batchmean" is the divergence itself, averaged over the examples; "mean" divides by
     the number of outcomes, too.
 

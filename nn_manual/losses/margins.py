@@ -45,11 +45,6 @@ class SoftMarginLoss(OfSigns):
     1 / (1 + exp(t p)), the probability that the model gives to the wrong label. With exp(-|t p|) nothing overflows.
     """
 
-    @classmethod
-    def examples(cls, num_outputs: int = 5) -> list[Loss]:  # noqa: ARG003 - it takes any number
-        """Both reductions."""
-        return [cls("mean"), cls("sum")]
-
     def term(self, prediction: Array, target: Array) -> tuple[Array, tuple[Array, Array, Array]]:
         """The logarithm; saves target, lack and exponential."""
         lack = -target * prediction
