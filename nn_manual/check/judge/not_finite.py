@@ -31,13 +31,12 @@ def check_finite(failed: Sequence[Pair]) -> None:
 
 
 def outside_domain(calls: LossCalls) -> str:
-    """That a loss isn't finite because it doesn't take the prediction, in words; empty if it takes it, or is finite. It
-    takes the ends of its domain.
+    """That a loss isn't finite because it doesn't take the prediction, in words; empty if it takes it, is finite, or
+    never ran. It takes the ends of its domain.
     """
     loss, prediction = calls.loss, calls.prediction
-    assert prediction is not None  # it ran
     domain = (0.0, math.inf) if loss.domain == "positive" else loss.domain
-    if not isinstance(domain, tuple) or np.isfinite(calls.value):
+    if prediction is None or not isinstance(domain, tuple) or np.isfinite(calls.value):
         return ""
     low, high = domain
     outside = prediction[(prediction < low) | (prediction > high)]
