@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -65,14 +64,15 @@ def smallest(owner: type[Layer] | type[Loss], tensor: str, dtype: str) -> Smalle
     kind of input of the catalogue with every kind of upstream gradient, until one is not caught.
     """
     caught, num_errors, num_alone = float("inf"), 0, 0
+    doubled: list[CaseResult] = []  # each case with twice the gradient, where one of them was needed
     for error in ERRORS[dtype]:
         for place in PLACES:
             fault = Fault(place, error)
             for number, case in enumerate(_cases(change_gradient(owner, tensor, fault), dtype)):
                 num_errors += bool(fault.made)
                 if fault.made and case.failure is None:
-                    twice = _cases(change_gradient(owner, tensor, Fault("everywhere", 1.0)), dtype)
-                    if next(itertools.islice(twice, number, None)).failure is not None:
+                    doubled = doubled or list(_cases(change_gradient(owner, tensor, Fault("everywhere", 1.0)), dtype))
+                    if doubled[number].failure is not None:
                         return Smallest(owner.__name__, tensor, dtype, caught, num_errors, num_alone)
                     num_alone += 1
                 fault.made = None
