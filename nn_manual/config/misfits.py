@@ -16,6 +16,7 @@ from nn_manual.config.yaml_tree import Errors, Place
 from nn_manual.data import Dataset, Split
 from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
 from nn_manual.layers import Layer, LayerWithLengths
+from nn_manual.layers.branches import Branches
 from nn_manual.losses import Loss
 from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
@@ -126,7 +127,9 @@ class _Fit:
         return shape
 
     def layer(self, layer: Any, path: str, shape: Shape | None) -> Shape | None:
-        """The shape after one layer. Those in a Sequential or a Residual are followed one by one."""
+        """The shape after one layer. Those in a Sequential or a Residual are followed one by one, branches each from
+        the same shape.
+        """
         if isinstance(layer, Unfinished):
             return self.model(layer, f"{path}.{layer.name}", shape)
         if not isinstance(layer, Layer):
@@ -136,6 +139,8 @@ class _Fit:
             after = self.model(list(layer.children().values()), f"{path}.{import_path(type(layer))}", shape)
             if len(self.errors.found) > num_errors or isinstance(layer, Sequential):
                 return after
+        if isinstance(layer, Branches) and not self.branches(layer, path, shape):
+            return None
         is_first, self.is_first = self.is_first, False
         if isinstance(layer.domain, range) and not is_first:
             self.add(path, f"{type(layer).__name__} takes integers alone, and the layer before it makes none")
@@ -161,6 +166,15 @@ class _Fit:
         if in_features is None:
             return None
         return layer.output_shape((self.batch_size, in_features) if shape is None else (*shape[:-1], in_features))
+
+    def branches(self, layer: Branches, path: str, shape: Shape | None) -> bool:
+        """Whether the layers of each branch fit each other."""
+        num_errors, is_first = len(self.errors.found), self.is_first
+        for name, branch in layer.children().items():
+            self.is_first = is_first
+            self.layer(branch, f"{path}.{import_path(type(layer))}.{name}", shape)
+        self.is_first = is_first
+        return len(self.errors.found) == num_errors
 
     def largeness(self, path: str, what: str, size: int) -> None:
         """Refuse more numbers than any machine holds."""

@@ -4,6 +4,7 @@ from nn_manual.layers.activations import GELU, Activation, ReLU, Sigmoid, SiLU, 
 from nn_manual.layers.attention import CausalSelfAttention
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d
+from nn_manual.layers.branches import Concat, Sum
 from nn_manual.layers.composite import Composite
 from nn_manual.layers.containers import Residual
 from nn_manual.layers.convolution import Conv2d
@@ -37,6 +38,7 @@ __all__ = [
     "BatchNorm2d",
     "CausalSelfAttention",
     "Composite",
+    "Concat",
     "Conv2d",
     "Dropout",
     "Embedding",
@@ -70,6 +72,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "Sum",
     "Tanh",
     "Tanhshrink",
     "Threshold",

@@ -23,7 +23,7 @@ from nn_manual import layers
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.cases import CaseResult
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.layers import Layer, LayerWithBuffers, LayerWithLengths, LayerWithNoise, Linear, ReLU, Tanh
+from nn_manual.layers import Composite, Layer, LayerWithBuffers, LayerWithLengths, LayerWithNoise, Linear, ReLU, Tanh
 from nn_manual.layers.base import LayerDefaults
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
 from nn_manual.losses.base import LossDefaults
@@ -33,7 +33,7 @@ from nn_manual.optim.l2 import WithL2
 from nn_manual.registry import components
 
 CONTRACTS: set[type] = {
-    *(Layer, LayerDefaults, LayerWithBuffers, LayerWithLengths, LayerWithNoise),
+    *(Layer, LayerDefaults, Composite, LayerWithBuffers, LayerWithLengths, LayerWithNoise),
     *(Loss, LossDefaults, Optimizer, Scheduler),
 }
 
@@ -92,6 +92,7 @@ def methods_that_compute(owner: type) -> set[str]:
     computing = {
         *("forward", "backward", "backward_parameters", "backward_target", *LAYER_HELPERS, *LOSS_HELPERS),
         *("infer", "derivative", "term", "_affine", "update_buffers", "_move", "counted", "_labels", "_q"),
+        *("run", "summed", "joined"),
         *("coefficients", "decay_factor", "decay", "direction", "move", "_ratio"),
         *("lr", "observe", "momentum", "_phases", "_at", "_between"),
     }
@@ -104,10 +105,11 @@ def methods_that_compute(owner: type) -> set[str]:
     found = computing & {name for members in own for name, value in members.items() if callable(value)}
     if issubclass(owner, WithL2) and owner is not first_with_l2():
         found.discard("direction")  # which is mutated there
-    if not issubclass(owner, Loss):
+    if not issubclass(owner, Loss | Composite):
         return found
-    before = list(itertools.takewhile(lambda loss: loss is not owner, components(Loss).values()))
-    return {name for name in found if all(getattr(owner, name) is not getattr(loss, name, None) for loss in before)}
+    kind = Loss if issubclass(owner, Loss) else Layer
+    before = list(itertools.takewhile(lambda other: other is not owner, components(kind).values()))
+    return {name for name in found if all(getattr(owner, name) is not getattr(other, name, None) for other in before)}
 
 
 @pytest.mark.parametrize(("owner", "tables"), [*LAYERS.items(), *LOSSES.items()])

@@ -58,6 +58,31 @@ def test_indices_come_from_the_data_alone(errors_of: ErrorsOf) -> None:
     assert errors_of(valid_but(8, f"  - Residual: [Tanh, {embedding}]")) == [f"run.yaml:8:22: {words}"]
 
 
+def test_misfits_in_branches_are_reported_where_they_stand(errors_of: ErrorsOf) -> None:
+    narrow, wide = "Linear: {in_features: 31, out_features: 5}", "Linear: {in_features: 32, out_features: 5}"
+    words = "Linear takes in_features=31 in the last dimension, the input has shape (64, 32)"
+    assert errors_of(valid_but(8, f"  - Sum: {{branches: [Sequential: [ReLU, {narrow}], {narrow}]}}")) == [
+        f"run.yaml:8:41: {words}",
+        f"run.yaml:8:86: {words}",
+    ]
+    assert errors_of(valid_but(8, f"  - Sum: {{branches: [{wide}, Identity]}}")) == [
+        "run.yaml:8:5: Sum adds its branches' outputs, whose shapes differ: (64, 5) and (64, 32)",
+    ]
+    assert errors_of(valid_but(8, f"  - Concat: {{branches: [{wide}, Identity]}}")) == [
+        "run.yaml:9:5: Linear takes in_features=32 in the last dimension, the input has shape (64, 37)",
+    ]
+    embedding = "Embedding: {num_embeddings: 3, embedding_dim: 32}"
+    assert errors_of(valid_but(8, f"  - Sum: {{branches: [Tanh, {embedding}]}}")) == [
+        "run.yaml:8:28: Embedding takes integers alone, and the layer before it makes none"
+    ]
+    assert errors_of(valid_but(8, "  - Concat: {branches: []}")) == [
+        "run.yaml:8:14: branches takes a list of layers, not an empty list",
+    ]
+    assert errors_of(valid_but(8, "  - Concat: {branches: [Tanh], dim: 0}")) == [
+        "run.yaml:8:32: dim must not be 0, the batch",
+    ]
+
+
 def test_misfits_behind_a_faulty_layer_are_found(errors_of: ErrorsOf) -> None:
     assert errors_of(valid_but(8, "  - Sequential: [Rulu, {Linear: {in_features: 32, out_features: 31}}]")) == [
         "run.yaml:8:18: unknown layer 'Rulu'; did you mean 'ReLU'?",

@@ -24,6 +24,8 @@ from nn_manual.layers import (
     BatchNorm1d,
     BatchNorm2d,
     CausalSelfAttention,
+    Composite,
+    Concat,
     Conv2d,
     Dropout,
     Embedding,
@@ -54,6 +56,7 @@ from nn_manual.layers import (
     Softplus,
     Softshrink,
     Softsign,
+    Sum,
     Tanh,
     Tanhshrink,
     Threshold,
@@ -104,6 +107,9 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (CausalSelfAttention(2, 1), [(0, 3, 2), (3, 0, 2), (0, 0, 2), (1, 1, 2)]),
     (CausalSelfAttention(2, 2, dropout=0.5, bias=False), [(0, 3, 2), (1, 1, 2)]),
     (Residual(Linear(2, 2, bias=False), GELU()), [(0, 2), (2,)]),
+    (Sum([Linear(2, 3, bias=False), Linear(2, 3)]), [(0, 2), (1, 2), (2,), (2, 0, 2)]),
+    (Concat([Linear(2, 3), GELU()]), [(0, 2), (1, 2)]),
+    (Concat([Linear(2, 3), GELU()], dim=-1), [(2, 0, 2), (0, 1, 2)]),
 ]
 CASES = [(layer, shape) for layer, shapes in TABLE for shape in shapes]
 
@@ -112,8 +118,8 @@ def torchs(layer: Layer, arrays: dict[str, Any], noise: dict[str, Array]) -> tup
     """The output as a function of the input, the parameters and the buffers of torch's version."""
     parameters = {name: torch.nn.Parameter(torch.from_numpy(array)) for name, array in arrays["param"].items()}
     buffers = {name: torch.from_numpy(array) for name, array in arrays["buffer"].items()}
-    if isinstance(layer, Residual):
-        inner = [torchs(child, copied(child), {})[0] for child in layer.layers]
+    if isinstance(layer, Composite):
+        inner = [torchs(child, copied(child), {})[0] for child in layer.children().values()]
         return (lambda input: layer.reference(input, *inner)), {}, {}
     function: Any = layer_function(layer, parameters, buffers, torch.float64)
     return (lambda input: function(input, **{k: torch.from_numpy(v) for k, v in noise.items()})), parameters, buffers

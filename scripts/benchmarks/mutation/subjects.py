@@ -101,8 +101,9 @@ def _layer(owner: type[Layer]) -> Subject:
     if layers[0].children():  # whatever it makes, and whatever it gives to its layers
         whole = frozenset({""})
         known = {"forward": ((whole, whole), whole), "backward": ((whole,), whole), "infer": ((whole,), whole)}
-        known |= {"update_buffers": ((), whole)}
-        return Subject(owner, {name: known[name] for name in known if name in vars(owner)}, _layer_trials)
+        known |= {"update_buffers": ((), whole), "run": ((whole, whole), whole)}
+        known |= dict.fromkeys(("summed", "joined"), ((whole,), whole))
+        return Subject(owner, _not_before(owner, Layer, known), _layer_trials)
     parameters = {f"grad_{name}" for layer in layers for name in layer.parameter_shapes()}
     buffers = frozenset(name for layer in layers for name in buffer_names(layer))
     output, grad_input, infer = (frozenset({name}) for name in ("output", "grad_input", "infer"))
@@ -143,11 +144,17 @@ def _loss(owner: type[Loss]) -> Subject:
         "backward_target": ((of_target,), of_target),
         **dict.fromkeys(LOSS_HELPERS, ((value | of_prediction | of_target,), value | of_prediction | of_target)),
     }
-    # What several losses have from one base is mutated in the first of them.
-    classes: list[type] = list(components(Loss).values())
+    return Subject(owner, _not_before(owner, Loss, known), _loss_trials)
+
+
+def _not_before(
+    owner: type, kind: type, known: dict[str, tuple[Returns, frozenset[str]]]
+) -> dict[str, tuple[Returns, frozenset[str]]]:
+    """Those of the known methods that a class has. What several have from one base is mutated in the first of them."""
+    classes: list[type] = list(components(kind).values())
     others = classes[: classes.index(owner)] if owner in classes else []
-    own = [name for name in known if not any(_same(owner, base, name) for base in [Loss, *others])]
-    return Subject(owner, {name: known[name] for name in own}, _loss_trials)
+    own = [name for name in known if not any(_same(owner, base, name) for base in [kind, *others])]
+    return {name: known[name] for name in own}
 
 
 def _optimizer(owner: type[Optimizer]) -> Subject:
