@@ -6,6 +6,7 @@ from nn_manual.losses.binary import BCELoss, BCEWithLogitsLoss, MultiLabelSoftMa
 from nn_manual.losses.cross_entropy import CrossEntropyLoss
 from nn_manual.losses.likelihoods import GaussianNLLLoss, KLDivLoss, PoissonNLLLoss
 from nn_manual.losses.margins import HingeEmbeddingLoss, SoftMarginLoss
+from nn_manual.losses.negative_log_likelihood import NLLLoss
 from nn_manual.losses.squared_error import MSELoss, TraceLoss
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Loss",
     "MSELoss",
     "MultiLabelSoftMarginLoss",
+    "NLLLoss",
     "PoissonNLLLoss",
     "SmoothL1Loss",
     "SoftMarginLoss",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.losses.base import Loss, check_reduction
-from nn_manual.losses.class_targets import as_rows, check_class_target, class_axis, in_shape
+from nn_manual.losses.class_targets import OfClasses, as_rows, in_shape
 
 
 class Saved(NamedTuple):
@@ -30,7 +29,7 @@ class Saved(NamedTuple):
 
 
 @dataclass(eq=False)
-class CrossEntropyLoss(Loss):
+class CrossEntropyLoss(OfClasses):
     """Negative log-likelihood of softmax(prediction), prediction (batch, classes, ...), softmax along axis 1.
 
     The target is class indices, int64 (batch, ...), or probabilities in the prediction's shape and dtype. Each position
@@ -95,6 +94,8 @@ class CrossEntropyLoss(Loss):
         grad_prediction[place]   = grad_at_place
     """
 
+    TAKES_PROBABILITIES: ClassVar[bool] = True
+
     reduction: str = "mean"
     label_smoothing: float = 0.0
     weight: list[float] | None = None
@@ -104,13 +105,7 @@ class CrossEntropyLoss(Loss):
         check_reduction(self.reduction)
         if not 0 <= self.label_smoothing <= 1:
             raise ValueError(f"label_smoothing must be between 0 and 1, not {self.label_smoothing}")
-        if self.weight is not None:
-            self.weight = [float(weight) for weight in self.weight]
-            for index, weight in enumerate(self.weight):
-                if not 0 <= weight < math.inf:
-                    raise ValueError(f"weight must be finite and at least 0, not {weight}, that of class {index}")
-            if not any(self.weight):
-                raise ValueError(f"weight must be above 0 for one class at least, not {self.weight}")
+        self.check_weight()
 
     @classmethod
     def examples(cls, num_outputs: int = 5) -> list[Loss]:
@@ -173,26 +168,6 @@ class CrossEntropyLoss(Loss):
         grad_rows.put(place, grad_at_place)
         return in_shape(grad_rows, shape)
 
-    def check_target(self, prediction: Array, target: Array) -> None:
-        """Raise TypeError for a target of another dtype. Raise ValueError for other shapes, if there aren't as many
-        weights as classes, for a label outside 0 ... classes - 1 that isn't `ignore_index`, for a probability outside
-        0 ... 1, and for probabilities where `ignore_index` is a class: torch refuses these, too.
-        """
-        check_class_target(prediction, target, self.weight, self.ignore_index)
-
-    def counted(self, target: Array) -> Array:
-        """True where an index isn't `ignore_index`, and for all probabilities."""
-        counted: Array = target != self.ignore_index
-        return counted
-
-    def check_data(self, target: Array, part: str = "data") -> None:
-        """As every loss does it. With a mean, the weight of one target at least must also not be 0."""
-        super().check_data(target, part)
-        if self.weight is None or self.reduction != "mean" or target.dtype.kind == "f" or not target.size:
-            return
-        if not np.isin(target[self.counted(target)], np.flatnonzero(self.weight)).any():
-            raise ValueError(f"CrossEntropyLoss gives every target of the {part} the weight 0")
-
     def check_slices(self, target: Array) -> None:
         """As every loss does it: a slice whose targets all weigh 0 has no mean, but smoothing gives it a part in the
         batch's loss.
@@ -206,33 +181,6 @@ class CrossEntropyLoss(Loss):
                 "CrossEntropyLoss with label_smoothing must give targets a weight above 0 where batches are cut into "
                 f"slices, not 0, that of class {found[0]}: a slice of such targets alone has no mean"
             )
-
-    def denominator(self, target: Array) -> float:
-        """The sum of the weights of the indices that count; for probabilities, the number of rows."""
-        if target.dtype.kind == "f":
-            return float(target.size // target.shape[class_axis(target)])
-        if self.weight is None:
-            return float(np.count_nonzero(self.counted(target)))
-        return float(self._labels(target, np.dtype(np.float64))[1].sum())
-
-    def denominators(self, targets: Array) -> list[float]:
-        """The `denominator` of each of several batches; the indices of all are counted at once."""
-        if targets.dtype.kind == "f" or self.weight is not None:
-            return super().denominators(targets)
-        counted = self.counted(targets)
-        if counted.all():  # to count them one by one takes ten times as long
-            return [float(math.prod(targets.shape[1:]))] * len(targets)
-        counts = np.count_nonzero(counted, axis=tuple(range(1, targets.ndim)))
-        denominators: list[float] = np.asarray(counts, np.float64).tolist()
-        return denominators
-
-    def _labels(self, target: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-        """The label of each row, (rows,), 0 where it doesn't count, and its weight, which is also 0 there."""
-        counted = self.counted(target).ravel()
-        label = target.ravel() * counted
-        if self.weight is None:
-            return label, counted.astype(dtype)
-        return label, counted * np.array(self.weight, dtype, like=label)[label]
 
     def _q(self, target: Array, starts: Array, classes: int, dtype: np.dtype[Any]) -> tuple[Array, Any]:
         """q of the formula, (rows, classes), and its total."""

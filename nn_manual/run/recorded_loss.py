@@ -7,6 +7,7 @@ import math
 from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
 from nn_manual.losses import CrossEntropyLoss, Loss
+from nn_manual.losses.class_targets import OfClasses
 from nn_manual.run_directory.metrics import BITS, COUNTS
 
 
@@ -29,4 +30,5 @@ def recorded_loss(column: str, value: float, target: Array, config: RunConfig) -
 
 def _is_surprise(loss: Loss) -> bool:
     """Whether the loss of a target is the logarithm of its probability, and nothing else."""
-    return isinstance(loss, CrossEntropyLoss) and loss.weight is None and not loss.label_smoothing
+    smoothed = isinstance(loss, CrossEntropyLoss) and loss.label_smoothing
+    return isinstance(loss, OfClasses) and loss.weight is None and not smoothed

@@ -16,7 +16,7 @@ from nn_manual.config.config_file import dump_yaml
 from nn_manual.data import Transform
 from nn_manual.data.tables import Kind
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.losses import CrossEntropyLoss
+from nn_manual.losses.class_targets import OfClasses
 from nn_manual.messages.text import counted, noted
 from nn_manual.model import Sequential
 from nn_manual.run.loading import quiet
@@ -56,8 +56,10 @@ class TrainedRun:
 
     @property
     def is_classification(self) -> bool:
-        """Whether the model was trained to put out the probabilities of classes, before softmax."""
-        return isinstance(self.config.loss, CrossEntropyLoss)
+        """Whether the model was trained to put out the probabilities of classes, before softmax, or their logarithms:
+        softmax makes the same of both.
+        """
+        return isinstance(self.config.loss, OfClasses)
 
     @property
     def kind(self) -> Kind:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from comparing import TOLERANCES, combinations, evaluate
 from loss_results import (
-    CLASSIFICATION,
+    CROSS_ENTROPIES,
     WEIGHTS,
     assert_as_torch,
     cross_entropies_with_weights,
@@ -40,7 +40,7 @@ def test_torch_agrees_with_weights_and_ignored_rows(
         assert_as_torch(loss, prediction, target)
 
 
-@pytest.mark.parametrize("loss", [*CLASSIFICATION, *cross_entropies_with_weights(WEIGHTS[:4])], ids=repr)
+@pytest.mark.parametrize("loss", [*CROSS_ENTROPIES, *cross_entropies_with_weights(WEIGHTS[:4])], ids=repr)
 @pytest.mark.parametrize("positions", [(), (3,), (2, 3)])
 @pytest.mark.parametrize(("kind", "other_kind"), [("random", "tied"), ("tied", "random"), ("tiny", "scattered")])
 @each_dtype
@@ -60,7 +60,7 @@ def test_torch_agrees_with_positions_and_probabilities(
             assert_as_torch(loss, prediction, target)
 
 
-@pytest.mark.parametrize("loss", [*CLASSIFICATION, *cross_entropies_with_weights(WEIGHTS[:4])], ids=repr)
+@pytest.mark.parametrize("loss", [*CROSS_ENTROPIES, *cross_entropies_with_weights(WEIGHTS[:4])], ids=repr)
 def test_docstring_in_floating_point_agrees(loss: CrossEntropyLoss) -> None:
     """Whichever class of a row is its place."""
     generator = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def test_docstring_in_floating_point_agrees(loss: CrossEntropyLoss) -> None:
     np.testing.assert_allclose(values["log_probability_at_place"], expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("loss", CLASSIFICATION, ids=repr)
+@pytest.mark.parametrize("loss", CROSS_ENTROPIES, ids=repr)
 def test_strided_positions(loss: CrossEntropyLoss) -> None:
     generator = np.random.default_rng(0)
     prediction = generator.normal(size=(3, 2, 4, 6)).transpose(3, 2, 1, 0)[::-2]
@@ -150,7 +150,7 @@ def test_what_smoothing_gives_to_other_classes_doesnt_count_where_no_target_does
     assert not results["grad_prediction"].any()
 
 
-@pytest.mark.parametrize("loss", CLASSIFICATION, ids=repr)
+@pytest.mark.parametrize("loss", CROSS_ENTROPIES, ids=repr)
 @each_dtype
 @pytest.mark.parametrize("scale", [1000, 1e30])
 def test_huge_logits(loss: CrossEntropyLoss, dtype: str, scale: float) -> None:

@@ -10,7 +10,8 @@ from loss_results import our_results, torch_results
 
 from nn_manual import CrossEntropyLoss, MSELoss, TraceLoss
 from nn_manual.arrays import Shape
-from nn_manual.losses import Loss
+from nn_manual.losses import Loss, NLLLoss
+from nn_manual.losses.class_targets import OfClasses
 
 SHAPES: list[Shape] = [(3,), (1,), (0, 3), (1, 3), (1, 1), (0, 3, 2), (2, 3, 0), (2, 3, 1)]
 REGRESSION = [
@@ -20,7 +21,7 @@ REGRESSION = [
 CLASSIFICATION = [
     CrossEntropyLoss(reduction, smoothing, ignore_index=ignored)
     for reduction in ("mean", "sum") for smoothing in (0.0, 0.1) for ignored in (-100, 0)
-]  # fmt: skip
+] + [NLLLoss(reduction, ignore_index=ignored) for reduction in ("mean", "sum") for ignored in (-100, 0)]  # fmt: skip
 
 
 def assert_as_torch(loss: Loss, prediction: np.ndarray, target: np.ndarray) -> None:
@@ -43,13 +44,13 @@ def test_regression(loss: Loss, shape: Shape) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=repr)
 @pytest.mark.parametrize("loss", CLASSIFICATION, ids=repr)
-def test_classification(loss: CrossEntropyLoss, shape: Shape) -> None:
+def test_classification(loss: OfClasses, shape: Shape) -> None:
     generator = np.random.default_rng(0)
     prediction = generator.standard_normal(shape)
     axis = min(1, len(shape) - 1)
     labels = np.asarray(generator.integers(0, shape[axis], shape[:axis] + shape[axis + 1 :]))
     assert_as_torch(loss, prediction, labels)
-    if loss.ignore_index < 0:
+    if loss.TAKES_PROBABILITIES and loss.ignore_index < 0:
         assert_as_torch(loss, prediction, generator.random(shape))
 
 

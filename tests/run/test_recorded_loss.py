@@ -10,7 +10,7 @@ from runs import write_config
 
 from nn_manual.config import load_config
 from nn_manual.data import Dataset, Iris, Text
-from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
+from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, NLLLoss
 from nn_manual.run.recorded_loss import recorded_loss
 
 #: The targets of three windows of four characters; one loss ignores the 2.
@@ -23,9 +23,10 @@ def recorded(folder: Path, column: str, value: float, loss: Loss, data: Dataset 
     return recorded_loss(column, value, TARGET, config)
 
 
-def test_bits_are_nats_divided_by_ln_2(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loss", [CrossEntropyLoss(), NLLLoss()], ids=repr)
+def test_bits_are_nats_divided_by_ln_2(tmp_path: Path, loss: Loss) -> None:
     # A probability of 1/8 takes three bits.
-    found = recorded(tmp_path, "validation_loss", np.log(8), CrossEntropyLoss())
+    found = recorded(tmp_path, "validation_loss", np.log(8), loss)
     assert found == {
         "validation_loss": np.log(8),
         "validation_bits_per_character": pytest.approx(3, rel=1e-15),  # two roundings
@@ -47,6 +48,7 @@ def test_a_sum_is_divided_by_the_characters_that_count(tmp_path: Path) -> None:
         (CrossEntropyLoss(), Iris()),
         (CrossEntropyLoss(label_smoothing=0.1), Text()),
         (CrossEntropyLoss(weight=[1, 2]), Text()),
+        (NLLLoss(weight=[1, 2]), Text()),
         (MSELoss(), Text()),
     ],
 )

@@ -23,11 +23,13 @@ from nn_manual.losses import (
     L1Loss,
     Loss,
     MultiLabelSoftMarginLoss,
+    NLLLoss,
     PoissonNLLLoss,
     SmoothL1Loss,
     SoftMarginLoss,
 )
 from nn_manual.losses.binary import OfLogits
+from nn_manual.losses.class_targets import OfClasses
 
 #: Of equal shapes.
 REGRESSION = [
@@ -43,7 +45,8 @@ REGRESSION = [
 
 #: For up to six classes: what it takes of them.
 WEIGHTS = [0.5, 2.0, 0.1, 1.0, 3.0, 0.25]
-CLASSIFICATION = [CrossEntropyLoss(reduction, s) for reduction in ("mean", "sum") for s in (0.0, 0.1, 1.0)]
+CROSS_ENTROPIES = [CrossEntropyLoss(reduction, s) for reduction in ("mean", "sum") for s in (0.0, 0.1, 1.0)]
+CLASSIFICATION = [*CROSS_ENTROPIES, NLLLoss(), NLLLoss("sum")]
 
 
 def with_weights(num_classes: int) -> list[Loss]:
@@ -54,6 +57,16 @@ def with_weights(num_classes: int) -> list[Loss]:
         *(BCEWithLogitsLoss("mean", weight), BCEWithLogitsLoss("sum", None, weight)),
         BCEWithLogitsLoss("mean", weight[::-1], weight),
         *cross_entropies_with_weights(weight),
+        *likelihoods_with_weights(weight),
+    ]
+
+
+def likelihoods_with_weights(weight: list[float]) -> list[NLLLoss]:
+    """Those of them that are likelihoods of classes."""
+    return [
+        NLLLoss(reduction, classes, ignored)
+        for reduction in ("mean", "sum")
+        for classes, ignored in [(weight, -100), (None, 1), (weight, 1)]
     ]
 
 
@@ -89,7 +102,7 @@ def torch_results(loss: Loss, prediction: Array, target: Array) -> dict[str, Arr
         for name in ("weight", "pos_weight"):
             if options.get(name) is not None:
                 options[name] = torch.tensor(options[name], dtype=leaves["prediction"].dtype)
-        are_rows = isinstance(loss, CrossEntropyLoss) and prediction.ndim == 2 and target.dtype.kind == "i"
+        are_rows = isinstance(loss, OfClasses) and prediction.ndim == 2 and target.dtype.kind == "i"
         torch_target = leaves["target"].reshape(-1) if are_rows else leaves["target"]
         value = getattr(torch.nn, type(loss).__name__)(**options)(leaves["prediction"], torch_target)
     value.backward()  # type: ignore[no-untyped-call]  # torch's, of a loss found by name

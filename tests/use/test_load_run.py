@@ -83,6 +83,12 @@ def test_probabilities(tmp_path: Path) -> None:
     np.testing.assert_allclose(probabilities, [[1 - LIKELIER, LIKELIER]] * 2, rtol=1e-7)
 
 
+def test_probabilities_of_their_logarithms(tmp_path: Path) -> None:
+    text = CONFIG.replace("loss: CrossEntropyLoss", "  - LogSoftmax: {dim: 1}\nloss: NLLLoss")
+    probabilities = load_run(write_trained(tmp_path, text)).predict(EXAMPLES)
+    np.testing.assert_allclose(probabilities, [[1 - LIKELIER, LIKELIER]] * 2, rtol=1e-6)  # float32's, of a logarithm
+
+
 def test_values_are_not_standardised(tmp_path: Path) -> None:
     values = load_run(write_trained(tmp_path, REGRESSION, OF_REGRESSION)).predict(EXAMPLES)
     assert values.tolist() == [[15, 2], [5, 0]]
