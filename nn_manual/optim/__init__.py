@@ -6,6 +6,7 @@ from nn_manual.optim.adamax import Adamax, RAdam
 from nn_manual.optim.base import Optimizer
 from nn_manual.optim.clipping import clip_grad_norm
 from nn_manual.optim.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
+from nn_manual.optim.cyclic import CyclicLR
 from nn_manual.optim.decays import ExponentialLR, MultiStepLR, PolynomialLR, StepLR
 from nn_manual.optim.muon import Muon
 from nn_manual.optim.one_cycle import OneCycleLR
@@ -26,6 +27,7 @@ __all__ = [
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LinearLR",
     "Lion",
