@@ -18,7 +18,7 @@ class CyclicLR(Scheduler):
     With step_size_down null, the fall takes as long as the rise. With period = step_size_up + step_size_down and
     share = step_size_up / period:
 
-        cycle    = floor(1 + count / period)
+        cycle    = 1 + count // period
         place    = 1 + count / period - cycle
         height   = place / share if place <= share else (place - 1) / (share - 1)
         scale    = 1                                                                 where mode = triangular
@@ -60,13 +60,15 @@ class CyclicLR(Scheduler):
 
     @classmethod
     def examples(cls) -> list[Scheduler]:
-        """Each mode, falls as long as the rise, shorter ones and none, and a momentum that stays."""
+        """Each mode, falls as long as the rise, shorter ones and none, a momentum that stays, and a long rise, which
+        shows a wrong count.
+        """
         return [
-            cls(0.01, 0.5, step_size_up=9),
+            cls(0.01, 0.5, step_size_up=9, gamma=0.5),  # which only exp_range heeds
             cls(0.1, 0.4, step_size_up=7, step_size_down=4, mode="triangular2", base_momentum=0.3, max_momentum=0.7),
             cls(0.02, 0.3, step_size_up=3, step_size_down=11, mode="exp_range", gamma=0.97),
             cls(0.0, 0.2, step_size_up=5, step_size_down=0, cycle_momentum=False),
-            cls(0.001, 0.1, step_size_up=400),
+            cls(0.001, 0.1, step_size_up=1200),
         ]
 
     def lr(self, initial_lr: float, count: int) -> float:  # noqa: ARG002 - the contract's signature
@@ -90,7 +92,7 @@ class CyclicLR(Scheduler):
     def _at(self, count: int, height: float) -> float:
         """How high above its foot a triangle of this height is."""
         period = self.step_size_up + (self.step_size_up if self.step_size_down is None else self.step_size_down)
-        share, cycle = self.step_size_up / period, math.floor(1 + count / period)
+        share, cycle = self.step_size_up / period, 1 + count // period
         place = 1 + count / period - cycle
         height = height * (place / share if place <= share else (place - 1) / (share - 1))
         if self.mode == "triangular2":

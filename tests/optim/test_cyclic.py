@@ -17,7 +17,6 @@ EXAMPLES = [
     CyclicLR(0.4, 0.1, step_size_up=1),  # down before it goes up
     CyclicLR(0.0, 0.5, step_size_up=2, step_size_down=1, mode="triangular2", cycle_momentum=False),
     CyclicLR(0.1, 0.5, step_size_up=3, mode="exp_range", gamma=0.0),
-    CyclicLR(0.1, 0.5, step_size_up=3, mode="triangular", gamma=0.5),  # which only exp_range heeds
 ]
 NUM_COUNTS = 60
 

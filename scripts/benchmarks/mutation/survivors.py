@@ -55,6 +55,9 @@ MEET = (
     "where two phases meet, both give the same value, and no other count of the examples, which are below 100, lies within "
     "a thousandth of the end of a phase"
 )
+INTEGERS = "counts are integers, and so is the period: a little more fills no period"
+PEAK = "height = height * (place / share if place <= share else (place - 1) / (share - 1))"
+AT_THE_PEAK = "at the peak both lines give 1, and no other count of the examples lies so near to it"
 EACH_ROW = "a product with a matrix multiplies each row, whichever dimensions the rows are in"
 SWAPPED = "a product of two numbers stays the same when the two are swapped"
 RAVELED = "all but one of its dimensions are 1: its numbers have the same order, whatever the order of the dimensions"
@@ -417,6 +420,10 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "progress = min(count, self.total_iters) / max(1, self.total_iters)",
         "progress = min(count, self.total_iters) / max(self.total_iters, 1)",
     ): COMMUTES,
+    ("CyclicLR._at", "share, cycle = (self.step_size_up / period, 1 + count // period)", "share, cycle = (self.step_size_up / period, 1 + (count + 1e-08) // period)"): INTEGERS,
+    ("CyclicLR._at", PEAK, PEAK.replace("place <= share", "place < share")): AT_THE_PEAK,
+    ("CyclicLR._at", PEAK, PEAK.replace("place <= share", "place + 1e-08 <= share")): AT_THE_PEAK,
+    ("CyclicLR._at", PEAK, PEAK.replace("place <= share", "place <= share + 1e-08")): AT_THE_PEAK,
     ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count >= phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
     ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count * 1.001 > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
     ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count > phases[0].end * 1.001 and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
