@@ -13,7 +13,7 @@ from nn_manual.optim.one_cycle import OneCycleLR
 from nn_manual.optim.plateau import ReduceLROnPlateau
 from nn_manual.optim.rmsprop import RMSprop
 from nn_manual.optim.scheduler_base import Scheduler
-from nn_manual.optim.schedulers import ConstantLR, LinearLR, SequentialLR
+from nn_manual.optim.schedulers import ChainedScheduler, ConstantLR, LinearLR, SequentialLR
 from nn_manual.optim.sgd import SGD
 from nn_manual.optim.signs import Lion, Rprop
 
@@ -24,6 +24,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",

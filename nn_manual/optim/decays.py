@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import ClassVar
 
 from nn_manual.optim.scheduler_base import Scheduler, check_count
 
@@ -29,6 +30,8 @@ class StepLR(Scheduler):
 
     step_size: int
     gamma: float = 0.1
+
+    is_factor: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("step_size", self.step_size, least=1)
@@ -59,6 +62,8 @@ class MultiStepLR(Scheduler):
     milestones: list[int]
     gamma: float = 0.1
 
+    is_factor: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         for index, milestone in enumerate(self.milestones):
             check_count(f"milestones.{index}", milestone, least=0)
@@ -87,6 +92,8 @@ class ExponentialLR(Scheduler):
 
     gamma: float
 
+    is_factor: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         _check_gamma(self.gamma)
 
@@ -114,6 +121,8 @@ class PolynomialLR(Scheduler):
 
     total_iters: int = 5
     power: float = 1.0
+
+    is_factor: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("total_iters", self.total_iters, least=0)

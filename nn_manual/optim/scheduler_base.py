@@ -23,6 +23,8 @@ class Scheduler(ABC):
 
     #: Whether torch's SequentialLR can't hold it.
     stands_alone: ClassVar[bool] = False
+    #: Whether it multiplies the initial lr by a number that depends on the count alone, in torch's steps, too.
+    is_factor: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,7 +10,7 @@ from typing import ClassVar
 
 from nn_manual.messages.text import counted
 from nn_manual.optim.cosine import CosineAnnealingLR
-from nn_manual.optim.decays import StepLR
+from nn_manual.optim.decays import ExponentialLR, PolynomialLR, StepLR
 from nn_manual.optim.scheduler_base import Scheduler, check_count
 
 
@@ -23,6 +24,8 @@ class ConstantLR(Scheduler):
 
     factor: float = 1 / 3
     total_iters: int = 5
+
+    is_factor: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("total_iters", self.total_iters, least=0)
@@ -57,6 +60,8 @@ class LinearLR(Scheduler):
     start_factor: float = 1 / 3
     end_factor: float = 1.0
     total_iters: int = 5
+
+    is_factor: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.start_factor <= 1:  # torch divides by it
@@ -144,3 +149,44 @@ class SequentialLR(Scheduler):
     def duration(self) -> int:
         """The end of the last schedule."""
         return sum(self.milestones[-1:]) + self.schedulers[-1].duration
+
+
+@dataclass(frozen=True)
+class ChainedScheduler(Scheduler):
+    """Several schedules at once: lr = initial_lr * the product of their factors.
+
+    Each of `schedulers` is one that multiplies the initial lr by a factor: ConstantLR, ExponentialLR, LinearLR,
+    MultiStepLR, PolynomialLR, StepLR.
+
+    Derivation: in torch, each schedule multiplies the lr, whatever it is, by the ratio of its factor to the one before.
+    All ratios of a schedule up to the count multiply to its factor there.
+    """
+
+    schedulers: list[Scheduler]
+
+    stands_alone: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not self.schedulers:
+            raise ValueError("schedulers must hold at least one")
+        for scheduler in self.schedulers:
+            if not scheduler.is_factor:
+                name = type(scheduler).__name__
+                raise ValueError(f"schedulers must not hold a {name}: it doesn't multiply the lr by a factor alone")
+
+    @classmethod
+    def examples(cls) -> list[Scheduler]:
+        """A warm-up in a fall, and three schedules that change at different counts."""
+        return [
+            cls([LinearLR(total_iters=10), ExponentialLR(gamma=0.95)]),
+            cls([ConstantLR(factor=0.5, total_iters=7), StepLR(step_size=11), PolynomialLR(total_iters=30, power=2.0)]),
+        ]
+
+    def lr(self, initial_lr: float, count: int) -> float:
+        """The learning rate after `count` epochs or steps."""
+        return initial_lr * math.prod(scheduler.lr(1.0, count) for scheduler in self.schedulers)
+
+    @property
+    def duration(self) -> int:
+        """The longest of theirs."""
+        return max(scheduler.duration for scheduler in self.schedulers)

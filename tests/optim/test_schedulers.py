@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from nn_manual.optim import (
+    ChainedScheduler,
     ConstantLR,
     CosineAnnealingLR,
     CosineAnnealingWarmRestarts,
@@ -25,6 +26,7 @@ from nn_manual.optim import (
     StepLR,
 )
 from nn_manual.optim.scheduler_base import Scheduled
+from nn_manual.registry import components
 
 SCHEDULERS: list[Scheduler] = [
     ConstantLR(),
@@ -63,14 +65,16 @@ SCHEDULERS: list[Scheduler] = [
     SequentialLR([ConstantLR(), StepLR(step_size=2, gamma=0.5), ConstantLR(factor=0.1), LinearLR()], [1, 20, 48]),
     SequentialLR([LinearLR(), MultiStepLR([4, 9]), PolynomialLR(6), ExponentialLR(0.5)], [7, 20, 32]),
     SequentialLR([ExponentialLR(0.9), CosineAnnealingWarmRestarts(T_0=3, T_mult=2)], [11]),
+    ChainedScheduler([LinearLR(), ExponentialLR(0.9)]),
+    ChainedScheduler([StepLR(3, 0.5), StepLR(4), MultiStepLR([0, 7]), ConstantLR(), PolynomialLR(40, 2.0)]),
 ]
 
 
 def torchs(scheduler: Scheduler, optimizer: torch.optim.Optimizer) -> Any:
     options = {field.name: getattr(scheduler, field.name) for field in fields(scheduler)}  # type: ignore[arg-type]  # a dataclass
-    if isinstance(scheduler, SequentialLR):
+    if isinstance(scheduler, SequentialLR | ChainedScheduler):
         options["schedulers"] = [torchs(inner, optimizer) for inner in scheduler.schedulers]
-    return getattr(torch.optim.lr_scheduler, type(scheduler).__name__)(optimizer, **options)
+    return getattr(torch.optim.lr_scheduler, type(scheduler).__name__)(optimizer=optimizer, **options)
 
 
 def torch_lrs(scheduler: Scheduler, initial_lr: float, num_epochs: int) -> list[float]:
@@ -92,6 +96,25 @@ def test_torch_agrees(scheduler: Scheduler, initial_lr: float) -> None:
     absolute = 1e-12 * initial_lr
     for epoch in reversed(range(50)):
         assert scheduler.lr(initial_lr, epoch) == pytest.approx(expected[epoch], rel=1e-12, abs=absolute)
+
+
+FACTORS_ALONE: list[Scheduler] = [
+    ConstantLR(total_iters=0), ConstantLR(total_iters=3), LinearLR(total_iters=0), LinearLR(total_iters=3),
+    LinearLR(1.0, 0.0, 4), StepLR(2, 0.0), StepLR(3, 1.5), MultiStepLR([0, 2]), PolynomialLR(3, 0.0), PolynomialLR(4),
+    PolynomialLR(0), ExponentialLR(0.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("two", [*itertools.product(FACTORS_ALONE, repeat=2)], ids=repr)
+def test_each_two_factors_multiply(two: tuple[Scheduler, Scheduler]) -> None:
+    scheduler = ChainedScheduler(list(two))
+    assert [scheduler.lr(0.1, count) for count in range(9)] == pytest.approx(torch_lrs(scheduler, 0.1, 9), rel=1e-12)
+
+
+def test_every_schedule_says_whether_it_is_a_factor() -> None:
+    """Of torch's schedules: in a chain, each of them multiplies what the others make."""
+    factors = {scheduler for scheduler in components(Scheduler).values() if scheduler.is_factor}
+    assert factors == {type(scheduler) for scheduler in FACTORS_ALONE}
 
 
 Options = dict[str, Any]
@@ -264,6 +287,12 @@ def test_defaults_are_torchs() -> None:
             {"schedulers": [SequentialLR([LinearLR()], [])], "milestones": []},
             "schedulers must not hold a SequentialLR: torch's SequentialLR can't",
         ),
+        (ChainedScheduler, {"schedulers": []}, "schedulers must hold at least one"),
+        (
+            ChainedScheduler,
+            {"schedulers": [LinearLR(), CosineAnnealingLR(3)]},
+            "schedulers must not hold a CosineAnnealingLR: it doesn't multiply the lr by a factor alone",
+        ),
     ],
 )
 def test_values_out_of_range_are_named(scheduler_class: Any, options: dict[str, Any], message: str) -> None:
@@ -288,6 +317,7 @@ def test_a_schedule_in_closed_form_has_no_state() -> None:
         (CosineAnnealingLR(T_max=7), 7),
         (SequentialLR([LinearLR(), CosineAnnealingLR(T_max=7)], [3]), 10),
         (SequentialLR([LinearLR(total_iters=7)], []), 7),
+        (ChainedScheduler([LinearLR(total_iters=7), StepLR(3)]), 7),
         (ReduceLROnPlateau(), 0),
     ],
 )

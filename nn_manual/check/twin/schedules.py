@@ -104,4 +104,4 @@ def _torch_scheduler(scheduler: Scheduler, optimizer: torch.optim.Optimizer) -> 
     options = settings(scheduler)
     if "schedulers" in options:
         options["schedulers"] = [_torch_scheduler(inner, optimizer) for inner in options["schedulers"]]
-    return torch_class(optimizer, **options)
+    return torch_class(optimizer=optimizer, **options)
