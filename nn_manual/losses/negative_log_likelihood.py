@@ -13,11 +13,11 @@ from nn_manual.losses.class_targets import OfClasses, as_rows, in_shape
 
 
 class Saved(NamedTuple):
-    """What backward needs: the prediction's shape, its classes, the flat index of each row's label, and the weight."""
+    """What backward needs: the prediction's shape, its classes, and the label and the weight of each row."""
 
     shape: Shape
     num_classes: int
-    place: Array
+    label: Array
     row_weight: Array
 
 
@@ -61,20 +61,19 @@ class NLLLoss(OfClasses):
         return [cls("mean"), cls("sum"), cls("mean", weight), cls("sum", weight, ignore_index=1)]
 
     def forward(self, prediction: Array, target: Array) -> tuple[Any, Saved]:
-        """The scalar loss; saves the places of the labels, and their weights."""
+        """The scalar loss; saves the labels, and their weights."""
         rows = as_rows(prediction)
         num_rows, num_classes = rows.shape
         label, row_weight = self._labels(target, rows.dtype)
         place = np.arange(0, num_rows * num_classes, num_classes) + label
         loss = -(row_weight * rows.take(place)).sum()
-        saved = Saved(prediction.shape, num_classes, place, row_weight)
+        saved = Saved(prediction.shape, num_classes, label, row_weight)
         return (loss / row_weight.sum() if self.reduction == "mean" else loss), saved
 
     def backward(self, saved: Saved) -> Array:
         """grad_prediction."""
-        shape, num_classes, place, row_weight = saved
-        given = np.zeros_like(row_weight, shape=(len(place), num_classes))
-        given.put(place, row_weight)
+        shape, num_classes, label, row_weight = saved
+        given = row_weight[:, np.newaxis] * (np.arange(num_classes) == label[:, np.newaxis])
         if self.reduction == "sum":
             return in_shape(-given, shape)
         total = row_weight.sum()

@@ -1,4 +1,4 @@
-"""timm's files without its `__init__`: that imports every model and torchvision, which not every torch can load."""
+"""timm's files, without its `__init__`, which imports every model, and without torchvision, which may not load."""
 
 from __future__ import annotations
 
@@ -21,4 +21,14 @@ def timm_file(name: str) -> Any:
     for package in ("timm", "timm.layers"):
         if package not in sys.modules:
             _without_init(package)
-    return importlib.import_module(f"timm.{name}")
+    # timm does without torchvision where it isn't installed. One that was built for another torch is installed, and
+    # raises RuntimeError.
+    modules: dict[str, Any] = sys.modules
+    hidden = "torchvision" not in modules
+    if hidden:
+        modules["torchvision"] = None
+    try:
+        return importlib.import_module(f"timm.{name}")
+    finally:
+        if hidden:
+            del modules["torchvision"]
