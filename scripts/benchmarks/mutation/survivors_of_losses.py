@@ -1,4 +1,4 @@
-"""Mutants of the losses of one term for each element, that compute the same: each with the proof."""
+"""Mutants of losses that compute the same, but of MSELoss, TraceLoss and CrossEntropyLoss: each with the proof."""
 
 # ruff: noqa: E501 - a line of the package is cited as it is
 
@@ -21,6 +21,14 @@ HINGE_SLOPE = "return np.where(target > 0, 1, -below)"
 SOFT_MARGIN = "return (np.maximum(lack, 0) + np.log1p(exponential), (target, lack, exponential))"
 WRONG = "wrong: Array = np.where(lack > 0, 1, exponential) / (1 + exponential)"
 GAUSS = "return (difference * difference / self.var / 2 + self.constant(), difference)"
+NOTHING_COUNTS = (
+    "where the total is 0, the loss is not a number, and the check compares no gradient; tests/losses/test_negative_log_likelihood.py "
+    "does"
+)
+CLASSES = "it counts the rows or the classes: the same numbers each time, and `previous` keeps nothing of another shape"
+ROW_BY_ROW = "given has the weight of each row once, and zeros: its sum is that of the weights"
+GIVEN = "given = row_weight[:, np.newaxis] * (np.arange(num_classes) == label[:, np.newaxis])"
+SHARE = "return in_shape(-given / (total + (total == 0)), shape)"
 SMOOTH = "return (clipped * (distance - clipped / 2) / self.beta, difference)"
 HUBER = "return (clipped * (distance - clipped / 2), difference)"
 
@@ -104,5 +112,18 @@ LOSSES: dict[tuple[str, str, str], str] = {
         ("L1Loss.derivative", line, line.replace(number, f"{number} * {factor}")): SIGN_ONLY
         for line, number in (("difference = saved", "saved"), ("return np.sign(difference)", "difference"))
         for factor in (1.001, 2)
+    },
+    (
+        "NLLLoss.forward", "place = np.arange(0, num_rows * num_classes, num_classes) + label",
+        "place = previous(self, np.arange(0, num_rows * num_classes, num_classes)) + label",
+    ): CLASSES,
+    ("NLLLoss.backward", GIVEN, GIVEN.replace("np.arange(num_classes)", "previous(self, np.arange(num_classes))")): CLASSES,
+    ("NLLLoss.backward", "total = row_weight.sum()", "total = given.sum()"): ROW_BY_ROW,
+    **{
+        ("NLLLoss.backward", SHARE, SHARE.replace("(total + (total == 0))", divisor)): NOTHING_COUNTS
+        for divisor in (
+            *("total", "(total - (total == 0))", "(total + (-total == 0))", "(total + (total * 1.001 == 0))"),
+            *("(total + (total * 2 == 0))", "(total + (total + 1e-08 == 0))"),
+        )
     },
 }
