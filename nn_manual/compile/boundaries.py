@@ -33,7 +33,7 @@ class Boundaries:
         boundaries = Boundaries(copy_grads=...)
         plan = compile_step(..., observe=boundaries.observe)
         plan.run(inputs, targets, of_steps)
-        boundaries.fill(recorded, plan.results(inputs, targets), input, target)
+        boundaries.fill(recorded, plan.results(inputs, targets, of_steps), input, target)
 
     If buffers move after the step, `kept` has what they need.
     """

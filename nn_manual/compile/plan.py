@@ -161,9 +161,9 @@ class Plan:
         is_whole = examples[0].flags.c_contiguous and examples.strides[0] % examples.itemsize == 0
         return is_whole and gather_of(examples[0]) == self._gather and len(self._segments) == 1
 
-    def results(self, inputs: Array, targets: Array) -> dict[str, Array]:
+    def results(self, inputs: Array, targets: Array, of_steps: Mapping[str, Array]) -> dict[str, Array]:
         """The results of the last step, by name, as views. Call it after a `run` of these batches."""
-        arrays = self._persistent() | self._own | {"input": inputs, "target": targets}
+        arrays = self._persistent() | self._own | {"input": inputs, "target": targets, **of_steps}
         views = {view: self._view(view, arrays, len(inputs) - 1) for view in self._wanted}
         return {name: views[view] for name, view in self.program.results.items()}  # names with one view share an array
 
@@ -195,7 +195,10 @@ class Plan:
     def _view(self, view: View, arrays: Mapping[str, Array], step: int) -> Array:
         """The array at a view of a storage."""
         where = self.program.where[view.storage]
-        start = self._address(where.entry, arrays[where.entry]) + where.offset + step * where.step
+        given, place = arrays[where.entry], where.offset + step * where.step
+        if where.entry not in self._stays:  # the view keeps it alive, as long as somebody has the view
+            return np.ndarray(view.shape, view.dtype, given, place + view.offset, view.strides)
+        start = self._address(where.entry, given) + place
         before, array = self._views.get(view, (0, None))
         if array is None or start != before:
             memory: Any = (ctypes.c_uint8 * (view.offset + _extent(view))).from_address(start)

@@ -121,7 +121,7 @@ class CompiledSlices:
             return self._formulas.slice(part, input, target, filled, evaluated)
         kept, recorded = list[Any](), self._recorded
         if self._kept.is_needed or recorded is not None:
-            results = plan.results(inputs, targets)
+            results = plan.results(inputs, targets, noise)
             kept, parts = self._kept.of(results)
             if recorded is not None:
                 self._boundaries.fill(recorded, results, input[part.rows], target[part.rows], parts)

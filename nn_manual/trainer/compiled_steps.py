@@ -144,7 +144,7 @@ class CompiledSteps:
             settings.model.grad_arena[...] = 0
             return self.steps.make(input, target, watch)
         settings.optimizer.num_steps += 1
-        self._boundaries.fill(checker.recorded, plan.results(inputs, targets), input, target)
+        self._boundaries.fill(checker.recorded, plan.results(inputs, targets, of_steps), input, target)
         return float(done.losses[0])
 
     def _plan(self, batch: Examples) -> Plan | None:

@@ -11,7 +11,20 @@ import pytest
 from problems import problem_and_place
 from proving import points, prover_of, trained, trainer_of
 
-from nn_manual import GradientChecker, GradientMismatch, Layer, Linear, MSELoss, Sequential, Slicing
+from nn_manual import (
+    BatchNorm1d,
+    Examples,
+    Flatten,
+    GradientChecker,
+    GradientMismatch,
+    Layer,
+    Linear,
+    MSELoss,
+    Residual,
+    Sequential,
+    Slicing,
+    Unflatten,
+)
 from nn_manual.arrays import Array, Shape
 from nn_manual.errors import NotFiniteError
 from nn_manual.layers import Dropout, LayerWithBuffers
@@ -102,6 +115,22 @@ class Running(LayerWithBuffers):
 def test_an_output_that_is_a_view_of_what_the_step_moves(way: dict[str, Any], layers: list[Layer]) -> None:
     trainer = trainer_of(Sequential(*copy.deepcopy(layers), Linear(3, 3), seed=1), **way)
     steps = trained(trainer, points(6))
+    assert [step.check is not None and step.check.proven for step in steps] == 6 * [True]
+
+
+@each_way
+def test_an_output_that_is_a_view_of_the_batch(way: dict[str, Any]) -> None:
+    """The batch is in memory of its own, which the output keeps alive: other steps would write into it."""
+    trainer = trainer_of(Sequential(Unflatten(1, [1, 3]), Flatten(), Linear(3, 3), seed=1), **way)
+    examples = Examples(*(np.tile(array, (64, 1)) for array in points(6)))
+    steps = trained(trainer, examples, batch_size=384)
+    assert [step.check is not None and step.check.proven for step in steps] == len(steps) * [True]
+
+
+@each_way
+def test_noise_and_buffers_in_one_composite(way: dict[str, Any]) -> None:
+    composite = Residual(Linear(3, 3), BatchNorm1d(3), Dropout(0.5))
+    steps = trained(trainer_of(Sequential(composite, Linear(3, 3), seed=1), **way), points(6))
     assert [step.check is not None and step.check.proven for step in steps] == 6 * [True]
 
 
