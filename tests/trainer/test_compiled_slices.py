@@ -122,8 +122,8 @@ def test_a_wrong_value_of_the_plan_is_found(wrong: str, message: str, monkeypatc
     """One number is wrong by a hundredth in the second slice of the first step, or after its update."""
     results, run, count = plan.Plan.results, plan.Plan.run, iter(range(100))
 
-    def faulty(self: plan.Plan, inputs: Array, targets: Array) -> dict[str, Array]:
-        arrays = results(self, inputs, targets)
+    def faulty(self: plan.Plan, *given: Any) -> dict[str, Array]:
+        arrays = results(self, *given)
         if wrong in arrays and next(count) == 1:
             arrays[wrong].reshape(-1)[1] += 0.01
         return arrays
@@ -144,8 +144,8 @@ def test_buffers_that_what_was_kept_moves_wrongly_are_found(monkeypatch: pytest.
     """What moves the buffers is the plan's mean and variance."""
     results = plan.Plan.results
 
-    def faulty(self: plan.Plan, inputs: Array, targets: Array) -> dict[str, Array]:
-        arrays = results(self, inputs, targets)
+    def faulty(self: plan.Plan, *given: Any) -> dict[str, Array]:
+        arrays = results(self, *given)
         return arrays | {name: array * 1.01 for name, array in arrays.items() if name.startswith("kept")}
 
     monkeypatch.setattr(plan.Plan, "results", faulty)

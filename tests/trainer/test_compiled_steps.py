@@ -140,8 +140,8 @@ def test_a_wrong_value_of_the_plan_is_found(
     """One number of a tensor is wrong by a hundredth, in the first step, which is proven by itself, or in the third."""
     results, count = plan.Plan.results, iter(range(100))
 
-    def faulty(self: plan.Plan, inputs: Array, targets: Array) -> dict[str, Array]:
-        arrays = results(self, inputs, targets)
+    def faulty(self: plan.Plan, *given: Any) -> dict[str, Array]:
+        arrays = results(self, *given)
         if next(count) == step - 1:
             arrays |= {"param": self.model.param_arena, **self.optimizer.vectors}
             arrays[wrong].reshape(-1)[1] += 0.01

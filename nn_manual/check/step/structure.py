@@ -41,6 +41,10 @@ class _Structure:
     def __init__(self, recording: Recording, plan: Plan) -> None:
         self.plan, self.loss, self.has_buffers = plan, recording.loss, bool(recording.buffers)
         self.calls = {calls.item.name: calls for calls in recording.layers}
+        failed = [calls for calls in recording.layers if calls.failure]
+        #: Whether a layer failed in forward, or in backward: then what its composite would have run next never ran.
+        self._failed_forward = any(calls.output is None for calls in failed)
+        self._failed_backward = any(calls.output is not None and not calls.num_updates for calls in failed)
 
     def check_forward(self) -> None:
         """From the first layer to the loss."""
@@ -67,8 +71,8 @@ class _Structure:
             if not isinstance(calls.input, np.ndarray):
                 raise CannotCompare(f"{owner} gave {calls.label} {type(calls.input).__name__}, not an array")
             for children in filter(None, item.children.values()):
-                if calls.failure and not self.calls[children[0].name].num_forwards:
-                    break
+                if self._failed_forward and not self.calls[children[0].name].num_forwards:
+                    continue  # in whatever order the composite runs its layers
                 self._forward_of(children, calls.label)
             if calls.failure and calls.output is None:
                 self._check_fit(calls, owner if previous is None else "Sequential")
@@ -119,8 +123,8 @@ class _Structure:
                 raise CannotCompare(f"{owner} passed to {label} what can't be its grad_output: {unfit}")
             for name, children in reversed(item.children.items()):
                 start, child_grad_input = self.plan.starts[name]
-                if calls.failure and children and self.calls[children[-1].name].grad_output is None:
-                    break
+                if self._failed_backward and children and self.calls[children[-1].name].grad_output is None:
+                    continue  # as in forward
                 if calls.grad_output is not None:
                     self._backward_of(children[start:], label, child_grad_input - start)
             if calls.failure and not calls.num_updates:
