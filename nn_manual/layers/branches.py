@@ -14,6 +14,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d
 from nn_manual.layers.composite import Composite
+from nn_manual.layers.embedding import Embedding
 from nn_manual.layers.linear import Linear
 from nn_manual.layers.shape import Identity
 
@@ -25,11 +26,21 @@ class Branches(Composite):
     branches: list[Layer]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.branches, list | tuple):
+            raise TypeError(f"branches must be a list of layers, not {type(self.branches).__name__}")
         if not self.branches:
             raise ValueError("branches must be at least one, not none at all")
-        domains = {branch.domain for branch in self.branches} - {"real"}
+        for index, branch in enumerate(self.branches):
+            if not isinstance(branch, Layer):
+                found = f"the class {branch.__name__}" if isinstance(branch, type) else type(branch).__name__
+                raise TypeError(f"branches.{index} must be a layer, not {found}")
+        self.branches = [*self.branches]
+        domains = {branch.domain for branch in self.branches}
+        if not any(isinstance(domain, range) for domain in domains):
+            domains.discard("real")
         if len(domains) > 1:
-            raise ValueError(f"branches must take the same numbers, not {' and '.join(sorted(map(str, domains)))}")
+            known = sorted("real numbers" if domain == "real" else str(domain) for domain in domains)
+            raise ValueError(f"branches must take the same numbers, not {' and '.join(known)}")
         self.domain = next(iter(domains), "real")
 
     def check_values(self, input: Array) -> None:
@@ -45,7 +56,7 @@ class Branches(Composite):
 
     def infer(self, input: Array) -> Array:
         """The output in evaluation, with infer of each branch."""
-        return self.joined([branch.infer(input) for branch in self.branches])
+        return self.put_together([branch.infer(input) for branch in self.branches])
 
     def update_buffers(self, saved: tuple[list[Any], Any]) -> None:
         """Move the buffers of each branch."""
@@ -61,12 +72,20 @@ class Branches(Composite):
             saved.append(branch_saved)
         return outputs, saved
 
-    def summed(self, saved: list[Any], grads: list[Array]) -> Array:
-        """Overwrite the branches' gradients, given that of each one's output, and return grad_input.
+    def put_together(self, outputs: list[Array]) -> Array:
+        """The output, made of those of the branches. Raises ValueError if these don't fit: NumPy might broadcast."""
+        self.joined_shape([output.shape for output in outputs])
+        return self.joined(outputs)
+
+    def summed(self, saved: list[Any], grads: list[Array]) -> Any:
+        """Overwrite the branches' gradients, given that of each one's output, and return grad_input: None for indices,
+        which have no gradient.
 
         The input goes all ways: by the chain rule, the gradients of the ways add.
         """
         ways = [branch.backward(*each) for branch, *each in zip(self.branches, saved, grads, strict=True)]
+        if isinstance(self.domain, range):
+            return None
         grad_input = ways[0]
         for way in ways[1:]:
             grad_input = grad_input + way
@@ -93,26 +112,26 @@ class Sum(Branches):
 
     Derivation: d output / d branch(input) = 1, so each branch gets grad_output as it is. The input goes all ways, so by
     the chain rule their gradients add.
-    Raises ValueError for no branches, and for branches that take different numbers, as two tables of other sizes do.
+    Raises ValueError for no branches, and for branches that take different numbers, as two tables of other sizes do;
+    TypeError for what is no list of layers.
     """
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """One branch; two; three, one of them with buffers."""
+        """One branch; two; three, one of them with buffers; and two tables."""
         return [
             (cls([Linear(3, 2)]), (4, 3)),
             (cls([Linear(3, 2), Linear(3, 2, bias=False)]), (4, 3)),
             (cls([Linear(3, 3), BatchNorm1d(3), Identity()]), (5, 3)),
+            (cls([Embedding(4, 3), Embedding(4, 3)]), (5, 2)),
         ]
 
     def forward(self, input: Array) -> tuple[Array, tuple[list[Any], None]]:
         """The sum; saves what each branch saved."""
         outputs, saved = self.run(input)
-        if any(output.shape != outputs[0].shape for output in outputs):  # the sum would broadcast
-            self.output_shape(input.shape)
-        return self.joined(outputs), (saved, None)
+        return self.put_together(outputs), (saved, None)
 
-    def backward(self, saved: tuple[list[Any], None], grad_output: Array) -> Array:
+    def backward(self, saved: tuple[list[Any], None], grad_output: Array) -> Any:
         """Overwrite the branches' gradients and return grad_input."""
         return self.summed(saved[0], [grad_output] * len(self.branches))
 
@@ -149,13 +168,16 @@ class Concat(Branches):
 
     Derivation: each number of output is a number of one branch's output, so that one's gradient is this number's. The
     input goes all ways, so by the chain rule their gradients add.
-    Raises ValueError for no branches, for branches that take different numbers, and for the dimension of the batch.
+    Raises ValueError for no branches, for branches that take different numbers, and for the dimension of the batch;
+    TypeError for what is no list of layers, and for a dimension that is no integer.
     """
 
     dim: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.dim, bool) or not isinstance(self.dim, int):
+            raise TypeError(f"dim must be an integer, not {self.dim!r}")
         if self.dim == 0:
             raise ValueError("dim must not be 0, the batch")
 
@@ -170,10 +192,9 @@ class Concat(Branches):
     def forward(self, input: Array) -> tuple[Array, tuple[list[Any], list[int]]]:
         """The joined outputs; saves what each branch saved, and how much of the dimension each has."""
         outputs, saved = self.run(input)
-        self.joined_shape([output.shape for output in outputs])
-        return self.joined(outputs), (saved, [output.shape[self.dim] for output in outputs])
+        return self.put_together(outputs), (saved, [output.shape[self.dim] for output in outputs])
 
-    def backward(self, saved: tuple[list[Any], list[int]], grad_output: Array) -> Array:
+    def backward(self, saved: tuple[list[Any], list[int]], grad_output: Array) -> Any:
         """Overwrite the branches' gradients and return grad_input."""
         saved_of_branches, sizes = saved
         ends = pairwise(accumulate(sizes, initial=0))

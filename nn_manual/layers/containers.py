@@ -87,6 +87,8 @@ class Residual(Composite):
         output = input
         for layer in self.layers:
             output = layer.infer(output)
+        if output.shape != input.shape:  # as in forward
+            self.output_shape(input.shape)
         return input + output
 
     def update_buffers(self, saved: list[Any]) -> None:

@@ -46,9 +46,11 @@ class CyclicLR(Scheduler):
     stands_alone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("base_lr", "max_lr", "gamma"):
+        for name in ("base_lr", "max_lr"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be at least 0 and finite, not {getattr(self, name)}")
+        if not 0 <= self.gamma <= 1:
+            raise ValueError(f"gamma must be at least 0 and at most 1, not {self.gamma}")
         check_count("step_size_up", self.step_size_up, least=1)
         if self.step_size_down is not None:
             check_count("step_size_down", self.step_size_down, least=0)
@@ -89,9 +91,18 @@ class CyclicLR(Scheduler):
         """step_size_up: then the lr falls for the first time."""
         return self.step_size_up
 
+    @property
+    def last_count(self) -> float:
+        """The end of cycle 1024 of triangular2: torch's 2**1024 is no number any more."""
+        return 1024 * self._period - 1 if self.mode == "triangular2" else math.inf
+
+    @property
+    def _period(self) -> int:
+        return self.step_size_up + (self.step_size_up if self.step_size_down is None else self.step_size_down)
+
     def _at(self, count: int, height: float) -> float:
         """How high above its foot a triangle of this height is."""
-        period = self.step_size_up + (self.step_size_up if self.step_size_down is None else self.step_size_down)
+        period = self._period
         share, cycle = self.step_size_up / period, 1 + count // period
         place = 1 + count / period - cycle
         height = height * (place / share if place <= share else (place - 1) / (share - 1))

@@ -17,6 +17,7 @@ from nn_manual.data.checked import checked_split
 from nn_manual.data.reading import machine_memory
 from nn_manual.errors import ConfigError, NotFiniteError
 from nn_manual.layers.base import num_parameters
+from nn_manual.layers.branches import Branches
 from nn_manual.layers.composite import descendants
 from nn_manual.model import Sequential
 from nn_manual.model.layers_fit import first_misfit
@@ -94,7 +95,7 @@ def _check_composites(config: RunConfig, split: Split, model: Sequential) -> Non
     whole batch or in the last one. The package's own composites have been followed layer by layer.
     """
     paths = config.named_layers()
-    if all(takes_layers(type(layer)) for layer in paths.values() if layer.children()):
+    if all(takes_layers(type(layer)) or isinstance(layer, Branches) for layer in paths.values() if layer.children()):
         return
     names = [name for name, layer in descendants(model) if not isinstance(layer, Sequential)]
     num_examples = len(split.train.input)

@@ -72,8 +72,11 @@ def test_misfits_in_branches_are_reported_where_they_stand(errors_of: ErrorsOf) 
         "run.yaml:9:5: Linear takes in_features=32 in the last dimension, the input has shape (64, 37)",
     ]
     embedding = "Embedding: {num_embeddings: 3, embedding_dim: 32}"
+    assert errors_of(valid_but(8, f"  - Sum: {{branches: [{embedding}]}}")) == [
+        "run.yaml:8:22: Embedding takes integers alone, and the layer before it makes none"
+    ]
     assert errors_of(valid_but(8, f"  - Sum: {{branches: [Tanh, {embedding}]}}")) == [
-        "run.yaml:8:28: Embedding takes integers alone, and the layer before it makes none"
+        "run.yaml:8:11: branches must take the same numbers, not range(0, 3) and real numbers"
     ]
     assert errors_of(valid_but(8, "  - Concat: {branches: []}")) == [
         "run.yaml:8:14: branches takes a list of layers, not an empty list",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -105,17 +107,36 @@ def test_a_wrong_branch_is_named() -> None:
 
 
 @pytest.mark.parametrize("kind", [Sum, Concat])
-def test_branches_of_nothing_and_of_different_numbers(kind: type[Sum | Concat]) -> None:
+def test_what_branches_refuse(kind: type[Sum | Concat]) -> None:
+    linear: Any = Linear(3, 3)
     with pytest.raises(ValueError, match="branches must be at least one, not none at all"):
         kind([])
-    tables: list[Layer] = [Embedding(3, 2), Embedding(4, 2)]
-    words = r"branches must take the same numbers, not range\(0, 3\) and range\(0, 4\)"
-    with pytest.raises(ValueError, match=words):
-        kind(tables)
-    assert kind([Embedding(3, 2), Embedding(3, 2)]).domain == range(3)
-    model = Sequential(kind([Embedding(3, 2), Embedding(3, 2)]))
-    with pytest.raises(ValueError, match=r"Embedding takes indices|outside 0 \.\.\. 2"):
-        model.forward(np.array([[3]]))
+    with pytest.raises(TypeError, match="branches must be a list of layers, not generator"):
+        kind(layer for layer in [linear])  # type: ignore[arg-type]  # what is refused
+    with pytest.raises(TypeError, match="branches must be a list of layers, not Linear"):
+        kind(linear)
+    with pytest.raises(TypeError, match=r"branches\.1 must be a layer, not the class Tanh"):
+        kind([linear, Tanh])  # type: ignore[list-item]  # as above
+    with pytest.raises(TypeError, match=r"branches\.0 must be a layer, not list"):
+        kind([[linear]])  # type: ignore[list-item]  # as above
+    for domain, other in ((r"range\(0, 4\)", Embedding(4, 2)), ("real numbers", Tanh())):
+        with pytest.raises(ValueError, match=rf"branches must take the same numbers, not range\(0, 3\) and {domain}"):
+            kind([Embedding(3, 2), other])
+    given = [linear]
+    layer = kind(given)
+    given.append(Tanh())
+    assert len(layer.branches) == 1
+
+
+@pytest.mark.parametrize("kind", [Sum, Concat])
+def test_tables_side_by_side(kind: type[Sum | Concat]) -> None:
+    """Indices have no gradient."""
+    model = Sequential(kind([Embedding(3, 2), Sequential(Embedding(3, 2), Tanh())]), Linear(2, 2), dtype="float64")
+    assert model.domain == range(3)
+    indices = np.array([[0, 2], [2, 2], [1, 0]])
+    assert check_gradients(model, MSELoss(), indices, np.ones(model.forward(indices)[0].shape)).passed
+    with pytest.raises(ValueError, match=r"outside 0 \.\.\. 2"):
+        model.forward(np.array([[3, 0]]))
 
 
 def test_outputs_that_do_not_fit() -> None:
@@ -124,14 +145,20 @@ def test_outputs_that_do_not_fit() -> None:
         Sum([Identity(), Linear(3, 1)]).output_shape((4, 3))
     with pytest.raises(ValueError, match=words):
         Sequential(Sum([Identity(), Linear(3, 1)])).forward(np.ones((4, 3), np.float32))
+    with pytest.raises(ValueError, match=words):
+        Sequential(Sum([Identity(), Linear(3, 1)]))(np.ones((4, 3), np.float32))
     words = r"Concat joins .* along dimension 1, and elsewhere their shapes differ: \(4, 3, 2\) and \(4, 3, 1\)"
     concat = Concat([Identity(), Linear(2, 1)])
     with pytest.raises(ValueError, match=words):
         concat.output_shape((4, 3, 2))
     with pytest.raises(ValueError, match=words):
         Sequential(concat).forward(np.ones((4, 3, 2), np.float32))
+    with pytest.raises(ValueError, match=words):
+        Sequential(concat)(np.ones((4, 3, 2), np.float32))
     for dim in (2, -2, -3):
         with pytest.raises(ValueError, match=rf"Concat has dim {dim}, and its branches' outputs, as \(4, 3\), have 2"):
             Concat([Identity(), ReLU()], dim).output_shape((4, 3))
     with pytest.raises(ValueError, match="dim must not be 0, the batch"):
         Concat([Identity()], 0)
+    with pytest.raises(TypeError, match=r"dim must be an integer, not 1\.0"):
+        Concat([Identity()], 1.0)  # type: ignore[arg-type]  # what is refused

@@ -64,6 +64,8 @@ def test_a_branch_must_keep_the_shape() -> None:
     model = Sequential(Residual(Linear(3, 1)))
     with pytest.raises(ValueError, match=words):
         model.forward(np.ones((4, 3), np.float32))
+    with pytest.raises(ValueError, match=words):
+        model(np.ones((4, 3), np.float32))
     with pytest.raises(ValueError, match=r"Linear takes in_features=2"):
         Residual(Linear(3, 3), Linear(2, 3)).output_shape((4, 3))
 

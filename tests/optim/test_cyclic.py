@@ -45,7 +45,9 @@ def test_its_corners() -> None:
     expected = [foot, (0.2, 0.875), middle, (0.4, 0.825), peak, middle, foot]
     expected += [(0.15, 0.8875), (0.2, 0.875), (0.25, 0.8625), middle]  # half as high
     assert [tuple(each) for each in of] == [pytest.approx(each) for each in expected]
-    assert (scheduler.duration, scheduler.last_count, scheduler.moves_momentum) == (4, math.inf, True)
+    assert (scheduler.duration, scheduler.last_count, scheduler.moves_momentum) == (4, 6143, True)
+    assert scheduler.lr(3.0, 6143 - 1) == pytest.approx(0.1)  # a cycle more, and torch raises OverflowError
+    assert CyclicLR(0.1, 0.5).last_count == math.inf
     stays = CyclicLR(0.1, 0.5, cycle_momentum=False)
     assert not stays.moves_momentum
     assert [stays.scheduled(Scheduled(3.0, momentum), 5).momentum for momentum in (0.1, None)] == [0.1, None]
@@ -56,7 +58,7 @@ def test_its_corners() -> None:
     [
         ({"base_lr": -1}, "base_lr must be at least 0 and finite, not -1"),
         ({"max_lr": math.nan}, "max_lr must be at least 0 and finite, not nan"),
-        ({"gamma": math.inf}, "gamma must be at least 0 and finite, not inf"),
+        ({"gamma": 1.1}, r"gamma must be at least 0 and at most 1, not 1\.1"),
         ({"step_size_up": 0}, "step_size_up must be at least 1, not 0"),
         ({"step_size_up": 1.5}, r"step_size_up must be an integer, not 1\.5"),
         ({"step_size_down": -1}, "step_size_down must be at least 0, not -1"),

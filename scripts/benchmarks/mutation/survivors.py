@@ -203,27 +203,12 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         )
     },
     ("BatchNorm1d.infer", "return self.forward(input)[0]", "return self.forward(input + 1e-08)[0]"): SHIFTED,
-    ("Sum.forward", "any((output.shape != outputs[0].shape for output in outputs))", "True"): SHAPE,
-    ("Sum.forward", "any((output.shape != outputs[0].shape for output in outputs))", "False"): SHAPE,
-    (
-        "Sum.forward",
-        "any((output.shape != outputs[0].shape for output in outputs))",
-        "(output.shape != outputs[0].shape for output in outputs)",
-    ): SHAPE,
-    (
-        "Sum.forward",
-        "any((output.shape != outputs[0].shape for output in outputs))",
-        "any((output.shape == outputs[0].shape for output in outputs))",
-    ): SHAPE,
-    ("Concat.forward", "self.joined_shape([output.shape for output in outputs])", "pass"): SHAPE,
-    (
-        "Concat.forward",
-        "self.joined_shape([output.shape for output in outputs])",
-        "[output.shape for output in outputs]",
-    ): SHAPE,
     ("Residual.forward", "output.shape != input.shape", "True"): SHAPE,
+    ("Residual.infer", "output.shape != input.shape", "True"): SHAPE,
     ("Residual.forward", "output.shape != input.shape", "False"): SHAPE,
+    ("Residual.infer", "output.shape != input.shape", "False"): SHAPE,
     ("Residual.forward", "output.shape != input.shape", "output.shape == input.shape"): SHAPE,
+    ("Residual.infer", "output.shape != input.shape", "output.shape == input.shape"): SHAPE,
     (
         "LayerNorm.forward",
         "std = np.sqrt((centered * centered).mean(axis=1, keepdims=True) + self.eps)",
