@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,37 @@ def test_a_wrong_branch_is_named() -> None:
     model = Sequential(Concat([Identity(), Sequential(Linear(3, 3), Doubled())]), dtype="float64")
     report = check_gradients(model, MSELoss(), np.random.default_rng(0).standard_normal((4, 3)), np.ones((4, 6)))
     assert report.failures[0].name == "0.branches.1.1.grad_input"
+
+
+@dataclass(eq=False)
+class Raises(Identity):
+    """Its forward, or its backward, raises."""
+
+    in_forward: bool = False
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        if self.in_forward:
+            raise RuntimeError("oops")
+        return super().forward(input)
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:  # noqa: ARG002 - the contract's
+        raise RuntimeError("oops")
+
+    def reference(self, input: Any) -> Any:
+        return input
+
+
+@pytest.mark.parametrize("in_forward", [False, True])
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("kind", [Sum, Concat])
+def test_the_branch_that_raises_is_named(kind: type[Sum | Concat], place: int, *, in_forward: bool) -> None:
+    """Those that would have run after it never ran, and are blamed for nothing."""
+    branches: list[Layer] = [Identity(), Sequential(Tanh(), Linear(3, 3)), Tanh()]
+    branches[place] = Sequential(Tanh(), Raises(in_forward))
+    model = Sequential(kind(branches), dtype="float64")
+    report = check_gradients(model, MSELoss(), np.ones((4, 3)), np.ones((4, 3 if kind is Sum else 9)))
+    method = "forward" if in_forward else "backward"
+    assert str(report.problem).startswith(f"0.branches.{place}.1 (Raises): {method} raised RuntimeError: oops")
 
 
 @pytest.mark.parametrize("kind", [Sum, Concat])
