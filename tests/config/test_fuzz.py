@@ -97,5 +97,15 @@ def test_what_is_wrong_with_a_config_is_told(path: Path, monkeypatch: pytest.Mon
     assert re.fullmatch(r"KeyError at .*test_fuzz\.py:\d+: 'x'", fault)
     assert outcome(path, b"b").faults == {"without a place: 'no place'": b"b"}
     assert outcome(path, b"c").faults == {}
-    both = Tally(1, 2, 0.5, {"x": b"short"}) + Tally(3, 4, 0.1, {"x": b"longer", "y": b""})
-    assert both == Tally(4, 6, 0.5, {"x": b"short", "y": b""})
+    both = Tally(1, 2, (0.5, b"slow"), {"x": b"short"}) + Tally(3, 4, (0.1, b""), {"x": b"longer", "y": b""})
+    assert both == Tally(4, 6, (0.5, b"slow"), {"x": b"short", "y": b""})
+
+
+@pytest.mark.parametrize(("seconds", "is_soon"), [(20.0, True), (20.1, False)])
+def test_a_config_that_takes_long_is_a_fault(
+    seconds: float, is_soon: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tally = Tally(1, 1, (seconds, b"slow one"))
+    monkeypatch.setattr(configs, "on_all_cores", lambda _, parts: [tally for _ in parts])
+    assert configs.main() == is_soon
+    assert ("took more than 20 s: b'slow one'" in capsys.readouterr().out) != is_soon

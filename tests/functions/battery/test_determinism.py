@@ -11,7 +11,7 @@ from products import Product, inputs, product
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
-from nn_manual.functions.battery import time_and_memory
+from nn_manual.functions.battery import determinism, time_and_memory
 from nn_manual.functions.function_case import FunctionCase
 
 
@@ -117,6 +117,7 @@ def test_a_size_that_a_kernel_refuses_is_left_to_the_rows_of_sizes() -> None:
 
 def test_a_slow_kernel_is_not_tried_on_longer_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its clock says that each look at it takes a second."""
+    monkeypatch.setattr(determinism, "MOST_SECONDS", 0.05)
     clock = iter(range(1000))
     monkeypatch.setattr(time, "process_time", lambda: float(next(clock)))
     found = rows(Product)

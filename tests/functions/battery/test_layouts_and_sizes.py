@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,6 @@ from products import Product, inputs, product, raw
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
-from nn_manual.functions.battery import dimensions
 
 
 def in_another_order(tensor: torch.Tensor) -> bool:
@@ -58,9 +56,7 @@ def test_axes_may_have_changed_places_in_memory(
 
 
 @pytest.mark.parametrize(("block", "sizes"), [(256, [256, 512, 1024, 2048, 4096]), (1024, [1024, 2048, 4096])])
-def test_a_size_that_blocks_divide(block: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dimensions, "MOST_SECONDS", math.inf)  # on a slow machine the longest are skipped
-
+def test_a_size_that_blocks_divide(block: int, sizes: list[int]) -> None:
     class LosesLast(Product):
         @staticmethod
         @once_differentiable
