@@ -11,16 +11,19 @@ from nn_manual.layers.convolution import Conv2d
 from nn_manual.layers.dropout import Dropout
 from nn_manual.layers.embedding import Embedding, LearnedPositions
 from nn_manual.layers.exponential_units import CELU, ELU, SELU
+from nn_manual.layers.gru import GRU
 from nn_manual.layers.hard_activations import Hardshrink, Hardsigmoid, Hardswish, Softshrink
 from nn_manual.layers.linear import Linear
+from nn_manual.layers.lstm import LSTM
 from nn_manual.layers.normalization import LayerNorm, RMSNorm
-from nn_manual.layers.padded_recurrent import PaddedLSTM
+from nn_manual.layers.padded_recurrent import PaddedGRU, PaddedLSTM, PaddedRNN
 from nn_manual.layers.piecewise_activations import Hardtanh, LeakyReLU, ReLU6, Threshold
 from nn_manual.layers.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
-from nn_manual.layers.recurrent import LSTM
+from nn_manual.layers.rnn import RNN
 from nn_manual.layers.shape import Flatten, Identity, Unflatten
 from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
 from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmin
+from nn_manual.layers.time_pooling import PaddedTimePool, TimePool
 from nn_manual.layers.with_buffers import LayerWithBuffers
 from nn_manual.layers.with_lengths import LayerWithLengths
 from nn_manual.layers.with_noise import LayerWithNoise
@@ -29,7 +32,9 @@ __all__ = [
     "CELU",
     "ELU",
     "GELU",
+    "GRU",
     "LSTM",
+    "RNN",
     "SELU",
     "Activation",
     "AdaptiveAvgPool2d",
@@ -60,7 +65,10 @@ __all__ = [
     "LogSoftmax",
     "MaxPool2d",
     "Mish",
+    "PaddedGRU",
     "PaddedLSTM",
+    "PaddedRNN",
+    "PaddedTimePool",
     "RMSNorm",
     "ReLU",
     "ReLU6",
@@ -76,5 +84,6 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "TimePool",
     "Unflatten",
 ]

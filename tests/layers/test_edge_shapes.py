@@ -17,7 +17,9 @@ from nn_manual.layers import (
     CELU,
     ELU,
     GELU,
+    GRU,
     LSTM,
+    RNN,
     SELU,
     AdaptiveAvgPool2d,
     AvgPool2d,
@@ -37,6 +39,7 @@ from nn_manual.layers import (
     Identity,
     Layer,
     LayerNorm,
+    LayerWithLengths,
     LeakyReLU,
     LearnedPositions,
     Linear,
@@ -44,7 +47,9 @@ from nn_manual.layers import (
     LogSoftmax,
     MaxPool2d,
     Mish,
+    PaddedGRU,
     PaddedLSTM,
+    PaddedRNN,
     ReLU,
     ReLU6,
     Residual,
@@ -103,7 +108,11 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (LearnedPositions(2, 2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
     (LSTM(2, 3), [(2, 0, 2), (1, 0, 2), (1, 1, 2)]),
     (LSTM(2, 3, num_layers=2, batch_first=True), [(0, 2, 2), (1, 1, 2)]),
+    (RNN(2, 3, nonlinearity="relu"), [(2, 0, 2), (1, 1, 2)]),
+    (GRU(2, 3, bidirectional=True), [(2, 0, 2), (1, 0, 2), (1, 1, 2)]),
     (PaddedLSTM(2, 3), [(1, 1, 2), (2, 1, 2)]),
+    (PaddedGRU(2, 3, bidirectional=True), [(1, 1, 2), (2, 1, 2)]),
+    (PaddedRNN(2, 3), [(1, 1, 2), (2, 1, 2)]),
     (CausalSelfAttention(2, 1), [(0, 3, 2), (3, 0, 2), (0, 0, 2), (1, 1, 2)]),
     (CausalSelfAttention(2, 2, dropout=0.5, bias=False), [(0, 3, 2), (1, 1, 2)]),
     (Residual(Linear(2, 2, bias=False), GELU()), [(0, 2), (2,)]),
@@ -142,7 +151,7 @@ def test_as_torch(layer: Layer, shape: Shape) -> None:
     model.bind_noise(shape)
     is_index = isinstance(layer, Embedding)
     input = np.asarray(generator.integers(0, 3, shape) if is_index else generator.standard_normal(shape))
-    if isinstance(layer, PaddedLSTM):
+    if isinstance(layer, LayerWithLengths):
         layer.noise = SimpleNamespace(lengths=np.ones(len(input), np.int64))
     noise = vars(layer.noise) if hasattr(layer, "noise") else {}
     function, parameters, buffers = torchs(layer, copied(layer), noise)

@@ -19,8 +19,9 @@ from plain_layers import bound, each_layer, inputs, our_results
 
 from nn_manual import Sequential
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers import CELU, LSTM, Activation, Hardsigmoid, Layer, LayerNorm, Linear, Tanhshrink
+from nn_manual.layers import CELU, Activation, Hardsigmoid, Layer, LayerNorm, Linear, Tanhshrink
 from nn_manual.layers.activations import Piecewise
+from nn_manual.layers.recurrent import Recurrent
 from nn_manual.model.initializers import Constant
 from nn_manual.registry import components
 
@@ -28,8 +29,10 @@ from nn_manual.registry import components
 FILLED = {
     **{name: {"weight"} for name in ("Conv2d", "Embedding", "LearnedPositions", "Linear")},
     "CausalSelfAttention": {"in_proj_weight", "out_proj.weight"},
-    "LSTM": {"weight_ih_l0", "weight_hh_l0", "weight_ih_l1", "weight_hh_l1"},
-    "PaddedLSTM": {"weight_ih_l0", "weight_hh_l0", "weight_ih_l1", "weight_hh_l1"},
+    **{
+        name: {f"weight_{map}_l{k}{way}" for map in ("ih", "hh") for k in (0, 1) for way in ("", "_reverse")}
+        for name in ("RNN", "LSTM", "GRU", "PaddedRNN", "PaddedLSTM", "PaddedGRU")
+    },
 }
 
 #: Layers of which torch computes float64 with numbers that are rounded to float32. Their own reference doesn't.
@@ -51,7 +54,7 @@ def torch_results(layer: Layer, input: Array, grad_output: Array) -> tuple[Array
     leaf = torch.from_numpy(input.copy()).requires_grad_()
     if hasattr(torch.nn, type(layer).__name__) and not isinstance(layer, OF_FLOAT32):
         output = torch.func.functional_call(getattr(torch.nn, type(layer).__name__)(**options), parameters, leaf)
-        output = output[0] if isinstance(layer, LSTM) else output  # without the last state
+        output = output[0] if isinstance(layer, Recurrent) else output  # without the last state
     else:
         output = layer.reference(leaf, **parameters)
     output.backward(torch.from_numpy(grad_output.copy()))

@@ -14,7 +14,9 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.check.step.plan import longest_sum
 from nn_manual.defaults import defines
 from nn_manual.layers import (
+    GRU,
     LSTM,
+    RNN,
     AvgPool2d,
     BatchNorm1d,
     BatchNorm2d,
@@ -44,6 +46,8 @@ TABLE: list[tuple[Layer, Shape, int]] = [
     (LSTM(2, 512), (2, 3, 2), 2048),  # grad_z @ weight_hh, over the gates
     (LSTM(2, 3), (5, 6, 2), 30),  # grad_weight, over time and batch
     (LSTM(99, 2, num_layers=2, batch_first=True), (2, 3, 99), 99),  # input @ weight_ih.T
+    (GRU(2, 512, bidirectional=True), (2, 3, 2), 1536),
+    (RNN(2, 3), (5, 6, 2), 30),
     (CausalSelfAttention(4, 2), (5, 6, 4), 30),  # grad_weight, over batch and time
     (CausalSelfAttention(8, 2), (2, 3, 8), 24),  # grad_projected @ in_proj_weight, over query, key and value
     (Conv2d(4, 4096, 1), (1, 4, 1, 1), 4096),  # weight.mT @ grads, over the output's channels
@@ -74,7 +78,7 @@ def test_the_derivations_number(layer: Layer, shape: Shape, longest: int) -> Non
 def test_every_layer_that_states_one_is_in_the_table() -> None:
     """The others in it are those whose longest dimension is their longest sum."""
     stating = {cls for cls in components(Layer).values() if defines(cls, "longest_sum")}
-    assert stating == {type(layer) for layer, _, _ in TABLE} - {LSTM, CausalSelfAttention}
+    assert stating == {type(layer) for layer, _, _ in TABLE} - {GRU, LSTM, RNN, CausalSelfAttention}
 
 
 class Counted(np.ndarray):
@@ -94,7 +98,7 @@ class Counted(np.ndarray):
 
 
 DRAWN: list[tuple[Layer, Shape]] = [
-    *((LSTM(*sizes, num_layers=2), (*shape, sizes[0]))
+    *((layer(*sizes, num_layers=2, bidirectional=True), (*shape, sizes[0])) for layer in (RNN, LSTM, GRU)
       for sizes in [(2, 3), (3, 2), (40, 2), (1, 1)] for shape in [(1, 1), (5, 6), (2, 1)]),
     *((CausalSelfAttention(*sizes), (*shape, sizes[0])) for sizes in [(4, 2), (6, 1)] for shape in [(1, 1), (5, 6)]),
     *((layer(dim), (2, 5, 3)) for dim in (0, 1, 2) for layer in (LogSoftmax, Softmax, Softmin)),

@@ -1,19 +1,28 @@
-"""PaddedLSTM beside torch.nn.LSTM between pack_padded_sequence and pad_packed_sequence."""
+"""Padded recurrent layers beside torch's between pack_padded_sequence and pad_packed_sequence."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from nn_manual import LSTM, Padded, PaddedLSTM, Sequential
+from nn_manual import LSTM, Padded, PaddedGRU, PaddedLSTM, PaddedRNN, Sequential
 from nn_manual.arrays import Array
+from nn_manual.layers.padded_recurrent import PaddedRecurrent
 
 LENGTHS = np.array([4, 1, 3, 2])
 
 
-def net(num_layers: int = 1) -> Sequential:
-    return Sequential(PaddedLSTM(3, 2, num_layers), seed=1, dtype="float64")
+CLASSES = [(PaddedRNN, torch.nn.RNN), (PaddedLSTM, torch.nn.LSTM), (PaddedGRU, torch.nn.GRU)]
+
+
+def net(
+    layer_class: type[PaddedRecurrent] = PaddedLSTM, num_layers: int = 1, bidirectional: bool = False
+) -> Sequential:
+    return Sequential(layer_class(3, 2, num_layers, bidirectional=bidirectional), seed=1, dtype="float64")
 
 
 def drawn(seed: int, *shape: int) -> Array:
@@ -21,9 +30,14 @@ def drawn(seed: int, *shape: int) -> Array:
 
 
 @pytest.mark.parametrize("num_layers", [1, 2])
-def test_torch_s_packed_lstm_agrees(num_layers: int) -> None:
-    model, input, grad_output = net(num_layers), drawn(0, 4, 5, 3), drawn(1, 4, 5, 2)
-    theirs = torch.nn.LSTM(3, 2, num_layers, batch_first=True).double()
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize(("layer_class", "torch_class"), CLASSES)
+def test_torch_s_packed_sequences_agree(
+    layer_class: type[PaddedRecurrent], torch_class: Callable[..., Any], bidirectional: bool, num_layers: int
+) -> None:
+    model = net(layer_class, num_layers, bidirectional)
+    input, grad_output = drawn(0, 4, 5, 3), drawn(1, 4, 5, 2 * (1 + bidirectional))
+    theirs: Any = torch_class(3, 2, num_layers, batch_first=True, bidirectional=bidirectional).double()
     theirs.load_state_dict({n.removeprefix("0."): torch.from_numpy(v.copy()) for n, v in model.state_dict().items()})
     tensor = torch.from_numpy(input.copy()).requires_grad_()
     packed = torch.nn.utils.rnn.pack_padded_sequence(
@@ -43,8 +57,9 @@ def test_torch_s_packed_lstm_agrees(num_layers: int) -> None:
     np.testing.assert_array_equal(model(Padded(input, LENGTHS)), output)
 
 
-def test_padding_changes_nothing_and_gets_nothing() -> None:
-    model, input, grad_output = net(), drawn(0, 4, 5, 3), drawn(1, 4, 5, 2)
+@pytest.mark.parametrize("layer_class", [each for each, _ in CLASSES])
+def test_padding_changes_nothing_and_gets_nothing(layer_class: type[PaddedRecurrent]) -> None:
+    model, input, grad_output = net(layer_class, 2, bidirectional=True), drawn(0, 4, 5, 3), drawn(1, 4, 5, 4)
     is_padding = np.arange(5) >= LENGTHS[:, np.newaxis]
     results = []
     for filled in (0.0, np.nan, np.inf, 7.0):
@@ -59,9 +74,10 @@ def test_padding_changes_nothing_and_gets_nothing() -> None:
     assert results[0][0][~is_padding].all()
 
 
-def test_whole_sequences_are_an_lstm_s() -> None:
-    model, input = net(), drawn(0, 4, 5, 3)
-    plain = Sequential(LSTM(3, 2, batch_first=True), seed=1, dtype="float64")
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_whole_sequences_are_an_lstm_s(bidirectional: bool) -> None:
+    model, input = net(bidirectional=bidirectional), drawn(0, 4, 5, 3)
+    plain = Sequential(LSTM(3, 2, batch_first=True, bidirectional=bidirectional), seed=1, dtype="float64")
     np.testing.assert_array_equal(model(Padded(input, np.full(4, 5))), plain(input))
     np.testing.assert_array_equal(plain(Padded(input, LENGTHS)), plain(input))  # it takes no notice of lengths
 

@@ -1,21 +1,27 @@
-"""The LSTM beside its formulas, one time and one example after the other."""
+"""Recurrent layers beside their formulas, one time and one example after the other."""
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from nn_manual import LSTM, Sequential
+from nn_manual import GRU, LSTM, RNN, Sequential
 from nn_manual.arrays import Array
 from nn_manual.layers.fast_forms import rows
+from nn_manual.layers.recurrent import Recurrent
 from nn_manual.model.initializers import Constant
 
+CLASSES = (RNN, LSTM, GRU)
 
-def bound(layer: LSTM, seed: int = 0) -> LSTM:
+
+def bound(layer: Recurrent, seed: int = 0) -> Recurrent:
     Sequential(layer, dtype="float64", seed=seed)
     return layer
 
@@ -25,73 +31,124 @@ def sigmoid(x: Array) -> Array:
     return result
 
 
-def by_loops(lstm: LSTM, input: Array) -> Array:
-    """(time, batch, hidden_size), with every number of the gates on its own line of the formula."""
-    param, size = vars(lstm.param), lstm.hidden_size
-    for k in range(lstm.num_layers):
-        output = np.zeros((*input.shape[:2], size))
-        for example in range(input.shape[1]):
-            hidden, cell = np.zeros(size), np.zeros(size)
-            for time in range(len(input)):
-                gates = param[f"weight_ih_l{k}"] @ input[time, example] + param[f"weight_hh_l{k}"] @ hidden
-                if lstm.bias:
-                    gates += param[f"bias_ih_l{k}"] + param[f"bias_hh_l{k}"]
-                i, f, g, o = gates[:size], gates[size : 2 * size], gates[2 * size : 3 * size], gates[3 * size :]
-                cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
-                hidden = output[time, example] = sigmoid(o) * np.tanh(cell)
-        input = output
+def lstm_step(a: Array, b: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
+    """The hidden numbers and the cell from the parts of the input and of the state before."""
+    i, f, g, o = (a + b).reshape(4, len(hidden))
+    cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(cell), cell
+
+
+def gru_step(a: Array, b: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
+    (a_r, a_z, a_n), (b_r, b_z, b_n) = a.reshape(3, len(hidden)), b.reshape(3, len(hidden))
+    z = sigmoid(a_z + b_z)
+    return z * hidden + (1 - z) * np.tanh(a_n + sigmoid(a_r + b_r) * b_n), cell
+
+
+def rnn_step(a: Array, b: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
+    return np.tanh(a + b) + 0 * hidden, cell
+
+
+def relu_step(a: Array, b: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
+    return np.maximum(a + b, 0) + 0 * hidden, cell
+
+
+def step_of(layer: Recurrent) -> Callable[[Array, Array, Array, Array], tuple[Array, Array]]:
+    if isinstance(layer, RNN):
+        return rnn_step if layer.nonlinearity == "tanh" else relu_step
+    return lstm_step if isinstance(layer, LSTM) else gru_step
+
+
+def by_loops(layer: Recurrent, input: Array) -> Array:
+    """(time, batch, features), one example after the other."""
+    param, size, step = vars(layer.param), layer.hidden_size, step_of(layer)
+    for k in range(layer.num_layers):
+        ways = []
+        for way in ["", "_reverse"] if layer.bidirectional else [""]:
+            output = np.zeros((*input.shape[:2], size))
+            for example in range(input.shape[1]):
+                hidden, cell = np.zeros(size), np.zeros(size)
+                for time in reversed(range(len(input))) if way else range(len(input)):
+                    a = param[f"weight_ih_l{k}{way}"] @ input[time, example]
+                    b = param[f"weight_hh_l{k}{way}"] @ hidden
+                    if layer.bias:
+                        a, b = a + param[f"bias_ih_l{k}{way}"], b + param[f"bias_hh_l{k}{way}"]
+                    hidden, cell = step(a, b, hidden, cell)
+                    output[time, example] = hidden
+            ways.append(output)
+        input = np.concatenate(ways, axis=2)
     return input
 
 
-def run(lines: str, values: dict[str, Any]) -> None:
+#: The gates whose parts docstrings name, by the last of their lines: z_i of z, grad_z_i of grad_z, and so on.
+PARTS = {LSTM: {"z": "ifgo"}, GRU: {"a": "rzn", "b": "rzn"}, RNN: {}}
+
+
+def run(lines: str, values: dict[str, Any], layer: Recurrent) -> None:
     """Formulas of the docstring, one after the other; the parts of z and grad_z have names of their own."""
+    parts, nonlinearity = PARTS[type(layer)], getattr(layer, "nonlinearity", "")
     for line in lines.splitlines():
-        exec(line.strip(), {**vars(np), "expit": sigmoid, "rows": rows}, values)
-        if line.split()[0] == "z":
-            values |= dict(zip(("z_i", "z_f", "z_g", "z_o"), np.split(values["z"], 4, axis=1), strict=True))
-        if line.split()[0] == "grad_z_o":
-            values["grad_z"] = np.hstack([values[f"grad_z_{gate}"] for gate in "ifgo"])
+        formula, _, condition = line.partition(" where nonlinearity = ")
+        if condition.strip() not in ("", nonlinearity):
+            continue
+        exec(formula.strip(), {**vars(np), "expit": sigmoid, "rows": rows}, values)
+        name = formula.split()[0]
+        if name in parts:
+            gates = np.split(values[name], len(parts[name]), axis=1)
+            values |= {f"{name}_{part}": gate for part, gate in zip(parts[name], gates, strict=True)}
+        for whole, letters in parts.items():
+            if name == f"grad_{whole}_{letters[-1]}":
+                values[f"grad_{whole}"] = np.hstack([values[f"grad_{whole}_{gate}"] for gate in letters])
 
 
-def test_docstring_agrees() -> None:
-    lstm, generator = bound(LSTM(3, 2)), np.random.default_rng(0)
+@pytest.mark.parametrize("layer", [RNN(3, 2), RNN(3, 2, nonlinearity="relu"), LSTM(3, 2), GRU(3, 2)], ids=repr)
+def test_docstring_agrees(layer: Recurrent) -> None:
+    bound(layer)
+    generator = np.random.default_rng(0)
     input, grad_output = generator.standard_normal((5, 4, 3)), generator.standard_normal((5, 4, 2))
-    output, saved = lstm.forward(input)
-    found = {"output": output, "grad_input": lstm.backward(saved, grad_output)}
-    found |= {f"grad_{name}": grad for name, grad in vars(lstm.grad).items()}
-    paragraphs = inspect.cleandoc(LSTM.__doc__ or "").split("\n\n")
+    output, saved = layer.forward(input)
+    found = {"output": output, "grad_input": layer.backward(saved, grad_output)}
+    found |= {f"grad_{name}": grad for name, grad in vars(layer.grad).items()}
+    paragraphs = inspect.cleandoc(type(layer).__doc__ or "").split("\n\n")
     forward, derivatives, backward, over_time = (each for each in paragraphs if each.startswith("    "))
 
-    stated: dict[str, Any] = {name.removesuffix("_l0"): parameter for name, parameter in vars(lstm.param).items()}
+    stated: dict[str, Any] = {name.removesuffix("_l0"): parameter for name, parameter in vars(layer.param).items()}
     stated |= {"input": input, "grad_output": grad_output, "output": np.empty_like(output)}
     h = c = np.zeros((4, 2))
     at_time = []
     for t in range(5):
         at_time.append({**stated, "t": t, "h": h, "c_before": c})
-        run(forward, at_time[t])
-        h, c = at_time[t]["h"], at_time[t]["c"]
+        run(forward, at_time[t], layer)
+        h, c = at_time[t]["h"], at_time[t].get("c", c)
     grad_h = grad_c = np.zeros((4, 2))
     for now in reversed(at_time):
         now |= {"grad_h": grad_h, "grad_c": grad_c}
-        run(derivatives, now)
-        run(backward, now)
+        run(derivatives, now, layer)
+        run(backward, now, layer)
         grad_h, grad_c = now["grad_h"], now["grad_c"]
-    stated["grad_z"] = np.stack([now["grad_z"] for now in at_time])
-    run(over_time, stated)
+    for name in {"grad_z", "grad_a", "grad_b"} & at_time[0].keys():
+        stated[name] = np.stack([now[name] for now in at_time])
+    run(over_time, stated, layer)
     for name, value in found.items():
         np.testing.assert_allclose(value, stated[name.removesuffix("_l0")], rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("num_layers", [1, 3])
-def test_loops_agree(num_layers: int, bias: bool) -> None:
-    lstm = bound(LSTM(3, 2, num_layers, bias))
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("layer_class", [*CLASSES, partial(RNN, nonlinearity="relu")])
+def test_loops_agree(
+    layer_class: Callable[..., Recurrent], bidirectional: bool, num_layers: int, bias: bool
+) -> None:
+    layer = bound(layer_class(3, 2, num_layers, bias, bidirectional=bidirectional))
     input = np.random.default_rng(0).standard_normal((5, 4, 3))
-    np.testing.assert_allclose(lstm.forward(input)[0], by_loops(lstm, input), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(layer.forward(input)[0], by_loops(layer, input), rtol=0, atol=1e-15)
 
 
-def test_batch_first_changes_the_order_alone() -> None:
-    first, last = bound(LSTM(3, 2, 2, batch_first=True)), bound(LSTM(3, 2, 2))
+@pytest.mark.parametrize("layer_class", CLASSES)
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_batch_first_changes_the_order_alone(layer_class: type[Recurrent], bidirectional: bool) -> None:
+    first = bound(layer_class(3, 2, 2, batch_first=True, bidirectional=bidirectional))
+    last = bound(layer_class(3, 2, 2, bidirectional=bidirectional))
     input = np.random.default_rng(0).standard_normal((4, 5, 3))
     output, saved = first.forward(input)
     other_output, other_saved = last.forward(input.swapaxes(0, 1))
@@ -101,6 +158,38 @@ def test_batch_first_changes_the_order_alone() -> None:
     np.testing.assert_array_equal(grad_input, last.backward(other_saved, grad_output.swapaxes(0, 1)).swapaxes(0, 1))
     for name, grad in vars(first.grad).items():
         np.testing.assert_array_equal(grad, vars(last.grad)[name])
+
+
+@pytest.mark.parametrize("layer_class", CLASSES)
+def test_the_way_back_is_a_layer_of_its_own_in_reversed_time(layer_class: type[Recurrent]) -> None:
+    both, alone = bound(layer_class(3, 2, bidirectional=True)), bound(layer_class(3, 2))
+    for name, parameter in vars(alone.param).items():
+        parameter[...] = vars(both.param)[f"{name}_reverse"]
+    generator = np.random.default_rng(0)
+    input, grad_output = generator.standard_normal((5, 4, 3)), generator.standard_normal((5, 4, 4))
+    grad_output[:, :, :2] = 0  # nothing comes back from the other way
+    output, saved = both.forward(input)
+    other_output, other_saved = alone.forward(input[::-1])
+    np.testing.assert_array_equal(output[:, :, 2:], other_output[::-1])
+    grad_input = both.backward(saved, grad_output)
+    np.testing.assert_array_equal(grad_input, alone.backward(other_saved, grad_output[::-1, :, 2:])[::-1])
+    for name, grad in vars(alone.grad).items():
+        np.testing.assert_array_equal(grad, vars(both.grad)[f"{name}_reverse"])
+        assert not vars(both.grad)[name].any()
+
+
+@pytest.mark.parametrize("layer_class", CLASSES)
+def test_shapes_and_names_of_two_ways_are_torchs(layer_class: type[Recurrent]) -> None:
+    layer = layer_class(3, 2, num_layers=2, bidirectional=True)
+    theirs = getattr(torch.nn, layer_class.__name__)(3, 2, num_layers=2, bidirectional=True)
+    assert layer.parameter_shapes() == {name: tuple(each.shape) for name, each in theirs.named_parameters()}
+    assert list(layer.parameter_shapes()) == [name for name, _ in theirs.named_parameters()]
+    assert layer.output_shape((5, 4, 3)) == (5, 4, 4)
+
+
+def test_another_nonlinearity() -> None:
+    with pytest.raises(ValueError, match=r"^nonlinearity must be tanh or relu, not 'elu'$"):
+        RNN(3, 2, nonlinearity="elu")  # type: ignore[arg-type]  # on purpose
 
 
 def test_a_time_depends_on_those_before_it_alone() -> None:

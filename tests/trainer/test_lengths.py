@@ -34,6 +34,7 @@ from nn_manual.config import load_config
 from nn_manual.data import Examples
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.layers import Layer, LayerWithLengths
+from nn_manual.layers.recurrent import Recurrent
 from nn_manual.run.loading import load
 from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
@@ -253,8 +254,8 @@ def test_a_wrong_one_is_found() -> None:
 
 def wrong_backward(self: PaddedLSTM, saved: Any, grad_output: Array) -> Array:
     """The upstream gradient of the padding counts."""
-    _, of_lstm = saved
-    return super(PaddedLSTM, self).backward(of_lstm, grad_output)
+    _, of_layers = saved
+    return Recurrent.backward(self, of_layers, grad_output)
 
 
 @pytest.mark.parametrize("memory", [0, 64_000_000])

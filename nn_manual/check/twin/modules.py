@@ -23,19 +23,19 @@ class CannotStandIn(Exception):  # noqa: N818 - says what doesn't fit, not that 
     """torch.nn's class can't stand for a layer; the text says why."""
 
 
-class LSTM(torch.nn.LSTM):
-    """torch.nn.LSTM without the last state."""
+class _OutputAlone(torch.nn.RNNBase):
+    """A recurrent class of torch.nn without the last state."""
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # it has no state to start from
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         """The output of all times."""
         output: torch.Tensor = super().forward(input)[0]
         return output
 
 
-class PaddedLSTM(torch.nn.LSTM):
-    """torch.nn.LSTM over packed sequences."""
+class _OverLengths(torch.nn.RNNBase):
+    """A recurrent class of torch.nn over packed sequences."""
 
-    def forward(self, input: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # packed here
+    def forward(self, input: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """The output of all times, 0 where a sequence has ended."""
         packed = torch.nn.utils.rnn.pack_padded_sequence(
             input, lengths.to(torch.int64), batch_first=True, enforce_sorted=False
@@ -71,14 +71,14 @@ class CausalSelfAttention(torch.nn.MultiheadAttention):
 
 ADAPTED: dict[str, type[torch.nn.Module]] = {
     "CausalSelfAttention": CausalSelfAttention,
-    "LSTM": LSTM,
-    "PaddedLSTM": PaddedLSTM,
+    **{name: type(name, (_OutputAlone, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
+    **{f"Padded{name}": type(name, (_OverLengths, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
 }
 
 
 def name_in_torch(name: str) -> str:
     """What torch.nn calls the class that stands for ours of this name."""
-    return ADAPTED[name].mro()[1].__name__ if name in ADAPTED else name
+    return ADAPTED[name].__bases__[-1].__name__ if name in ADAPTED else name
 
 
 def torch_module(ours: Any, name: str) -> torch.nn.Module:

@@ -36,6 +36,7 @@ from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.data import Examples
 from nn_manual.layers import Layer, LayerWithLengths
+from nn_manual.layers.recurrent import Recurrent
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer, StepLR
 from nn_manual.registry import components, examples
@@ -60,8 +61,10 @@ each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
 
 def is_stackable(layer: Layer) -> bool:
-    """torch.vmap has no rule for an LSTM, and none for the count that a batch normalization without momentum reads."""
-    if isinstance(layer, LSTM):
+    """torch.vmap has no rule for recurrent layers, and none for the count that a batch normalization without momentum
+    reads.
+    """
+    if isinstance(layer, Recurrent):
         return False
     return not (isinstance(layer, BatchNorm1d | BatchNorm2d) and layer.momentum is None)
 

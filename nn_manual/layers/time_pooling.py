@@ -1,0 +1,119 @@
+"""Pooling over time: one vector for each sequence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers.base import Layer
+from nn_manual.layers.with_lengths import LayerWithLengths
+
+Mode = Literal["last", "mean", "sum", "max"]
+
+
+@dataclass(eq=False)
+class TimePool(Layer):
+    """The last time of each sequence, or the mean, the sum or the largest number over all times: input (batch, time,
+    ...) to output (batch, ...).
+
+    mask, (batch, time, 1, ...), is true up to each sequence's length; all of these are the number of times, unless the
+    sequences are padded.
+
+        lengths    = sum(mask, axis=1, keepdims=True)
+        now        = cumsum(mask, axis=1)                          where mode = last
+        largest    = max(where(mask, input, -inf), axis=1, keepdims=True)
+        tied       = mask & (input == largest)
+        weight     = mask & (now == lengths)                       where mode = last
+        weight     = mask / lengths                                where mode = mean
+        weight     = mask                                          where mode = sum
+        weight     = tied / sum(tied, axis=1, keepdims=True)       where mode = max
+        output     = sum(weight * where(mask, input, 0), axis=1)
+        grad_input = weight * expand_dims(grad_output, 1)
+
+    Derivation: the output is linear in the input, and weight holds its coefficients. Near an input whose largest number
+    stands alone, the maximum is that number. Where several are tied, each gets the same part of the gradient, as
+    torch.amax has it.
+
+    Raises ValueError for another mode, an input without time, and a gradient that is not shaped as the output.
+    """
+
+    mode: Mode = "last"
+
+    torch_class = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in get_args(Mode):
+            raise ValueError(f"mode must be one of {', '.join(get_args(Mode))}, not {self.mode!r}")
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Each mode, a single time, and all square."""
+        return [*((cls(mode), (2, 3, 4)) for mode in get_args(Mode)), (cls(), (2, 1, 3)), (cls("max"), (3, 3, 3))]
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's, without the time."""
+        if len(input_shape) < 3 or not input_shape[1]:
+            raise ValueError(f"{type(self).__name__} takes (batch, time, ...), the input has shape {input_shape}")
+        return (input_shape[0], *input_shape[2:])
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Shape]]:
+        """The output. Saved are what each number weighs in it, and the input's shape."""
+        self.output_shape(input.shape)
+        mask = np.ones_like(input, shape=(*input.shape[:2], *[1] * (input.ndim - 2)), dtype=np.bool_)
+        return self.pooled(input, mask)
+
+    def pooled(self, input: Array, mask: Array) -> tuple[Array, tuple[Array, Shape]]:
+        """forward over the times at which the mask is true."""
+        weight = self._weight(input, mask).astype(input.dtype)
+        return (weight * np.where(mask, input, np.zeros_like(input))).sum(axis=1), (weight, input.shape)
+
+    def backward(self, saved: tuple[Array, Shape], grad_output: Array) -> Array:
+        """Give each number its part of the gradient."""
+        weight, input_shape = saved
+        self.check_gradient(grad_output, self.output_shape(input_shape))
+        return weight * grad_output[:, np.newaxis]
+
+    def reference(self, input: Any) -> Any:
+        """The same on torch tensors."""
+        match self.mode:
+            case "last":
+                return input[:, -1]
+            case "mean":
+                return input.mean(1)
+            case "sum":
+                return input.sum(1)
+            case "max":
+                return input.amax(1)
+
+    def _weight(self, input: Array, mask: Array) -> Array:
+        """What each number weighs, shaped as the mask or as the input."""
+        if self.mode == "sum":
+            return mask
+        if self.mode == "max":
+            tied = mask & (input == np.where(mask, input, -np.inf).max(axis=1, keepdims=True))
+            return tied / tied.sum(axis=1, keepdims=True)
+        lengths = mask.sum(axis=1, keepdims=True)
+        if self.mode == "mean":
+            return mask / lengths
+        now = np.arange(1, mask.shape[1] + 1).reshape(-1, *[1] * (mask.ndim - 2))
+        return now == lengths
+
+
+@dataclass(eq=False)
+class PaddedTimePool(TimePool, LayerWithLengths):
+    """TimePool over sequences of different lengths: the times up to each sequence's length count, and no others."""
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Shape]]:
+        """The output. Saved are what each number weighs in it, and the input's shape."""
+        self.output_shape(input.shape)
+        return self.pooled(input, self.mask(input))
+
+    def reference(self, input: Any, lengths: Any) -> Any:  # type: ignore[override]  # it has lengths, too
+        """The same on torch tensors: one sequence after the other."""
+        result = input.new_empty(self.output_shape(tuple(input.shape)))
+        for index, length in enumerate(lengths.tolist()):
+            result[index : index + 1] = super().reference(input[index : index + 1, :length])
+        return result
