@@ -94,12 +94,14 @@ class TimePool(Layer):
             return mask
         if self.mode == "max":
             tied = mask & (input == np.where(mask, input, -np.inf).max(axis=1, keepdims=True))
-            return tied / tied.sum(axis=1, keepdims=True)
-        lengths = mask.sum(axis=1, keepdims=True)
+            shares: Array = tied / tied.sum(axis=1, keepdims=True)
+            return shares
+        lengths: Array = mask.sum(axis=1, keepdims=True)
         if self.mode == "mean":
             return mask / lengths
         now = np.arange(1, mask.shape[1] + 1).reshape(-1, *[1] * (mask.ndim - 2))
-        return now == lengths
+        is_last: Array = now == lengths
+        return is_last
 
 
 @dataclass(eq=False)

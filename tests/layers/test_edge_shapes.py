@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -50,6 +50,7 @@ from nn_manual.layers import (
     PaddedGRU,
     PaddedLSTM,
     PaddedRNN,
+    PaddedTimePool,
     ReLU,
     ReLU6,
     Residual,
@@ -65,8 +66,10 @@ from nn_manual.layers import (
     Tanh,
     Tanhshrink,
     Threshold,
+    TimePool,
     Unflatten,
 )
+from nn_manual.layers.time_pooling import Mode
 from nn_manual.registry import components
 
 ELEMENTWISE: list[Shape] = [(), (0,), (1,), (0, 3), (3, 0), (1, 1), (2, 0, 3)]
@@ -113,6 +116,8 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (PaddedLSTM(2, 3), [(1, 1, 2), (2, 1, 2)]),
     (PaddedGRU(2, 3, bidirectional=True), [(1, 1, 2), (2, 1, 2)]),
     (PaddedRNN(2, 3), [(1, 1, 2), (2, 1, 2)]),
+    *((TimePool(mode), [(0, 2, 2), (1, 1, 2), (2, 3, 0), (2, 3, 2, 2)]) for mode in get_args(Mode)),
+    *((PaddedTimePool(mode), [(1, 1, 2), (2, 1, 2), (2, 1, 2, 2)]) for mode in get_args(Mode)),
     (CausalSelfAttention(2, 1), [(0, 3, 2), (3, 0, 2), (0, 0, 2), (1, 1, 2)]),
     (CausalSelfAttention(2, 2, dropout=0.5, bias=False), [(0, 3, 2), (1, 1, 2)]),
     (Residual(Linear(2, 2, bias=False), GELU()), [(0, 2), (2,)]),
