@@ -81,22 +81,22 @@ class GRU(Recurrent):
     def one_way(self, parameters: list[Array], input: Array) -> _Memory:
         """Run one layer through the times as they are, from a state of zeros."""
         weight_ih, weight_hh, *biases = parameters
-        time, batch, _ = input.shape
+        (time, batch, _), size = input.shape, self.hidden_size
         a = rows(input) @ weight_ih.T
         if biases:
             a += biases[0]
-        gates = a.reshape(time, batch, 3, self.hidden_size)  # a view: r, z and n take the place of a
-        b_n, output = np.empty_like(input, shape=(2, time, batch, self.hidden_size))
-        h = np.zeros_like(input, shape=(batch, self.hidden_size))
+        a = a.reshape(time, batch, 3 * size)
+        gates = a.reshape(time, batch, 3, size)  # a view: r, z and n take the place of a
+        b_n, output = np.empty_like(input, shape=(2, time, batch, size))
+        h = np.zeros_like(input, shape=(batch, size))
         recurrent = weight_hh.T.copy()  # a product with this takes two thirds of the time
         for t in over_time(time):
             b = h @ recurrent
             if biases:
                 b += biases[1]
-            b = b.reshape(batch, 3, self.hidden_size)
-            gates[t, :, :2] = expit(gates[t, :, :2] + b[:, :2])  # r and z
+            a[t, :, : 2 * size] = expit(a[t, :, : 2 * size] + b[:, : 2 * size])  # r and z
             r, z, n = np.moveaxis(gates[t], 1, 0)
-            b_n[t] = b[:, 2]
+            b_n[t] = b[:, 2 * size :]
             n[...] = np.tanh(n + r * b_n[t])
             h = np.add((1 - z) * n, z * h, out=output[t])
         return _Memory(input, gates, b_n, output)

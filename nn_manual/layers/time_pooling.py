@@ -19,17 +19,16 @@ class TimePool(Layer):
     """The last time of each sequence, or the mean, the sum or the largest number over all times: input (batch, time,
     ...) to output (batch, ...).
 
-    mask, (batch, time, 1, ...), is true up to each sequence's length; all of these are the number of times, unless the
-    sequences are padded.
+    mask, (batch, time, 1, ...), is 1 up to each sequence's length, and 0 in the padding.
 
         lengths    = sum(mask, axis=1, keepdims=True)
-        now        = cumsum(mask, axis=1)                          where mode = last
-        largest    = max(where(mask, input, -inf), axis=1, keepdims=True)
-        tied       = mask & (input == largest)
-        weight     = mask & (now == lengths)                       where mode = last
-        weight     = mask / lengths                                where mode = mean
-        weight     = mask                                          where mode = sum
-        weight     = tied / sum(tied, axis=1, keepdims=True)       where mode = max
+        now        = cumsum(mask, axis=1)                                      where mode = last
+        largest    = max(where(mask, input, -inf), axis=1, keepdims=True)      where mode = max
+        tied       = mask * (input == largest)                                 where mode = max
+        weight     = mask * (now == lengths)                                   where mode = last
+        weight     = mask / lengths                                            where mode = mean
+        weight     = mask                                                      where mode = sum
+        weight     = tied / sum(tied, axis=1, keepdims=True)                   where mode = max
         output     = sum(weight * where(mask, input, 0), axis=1)
         grad_input = weight * expand_dims(grad_output, 1)
 
@@ -62,13 +61,13 @@ class TimePool(Layer):
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Shape]]:
         """The output. Saved are what each number weighs in it, and the input's shape."""
         self.output_shape(input.shape)
-        mask = np.ones_like(input, shape=(*input.shape[:2], *[1] * (input.ndim - 2)), dtype=np.bool_)
-        return self.pooled(input, mask)
-
-    def pooled(self, input: Array, mask: Array) -> tuple[Array, tuple[Array, Shape]]:
-        """forward over the times at which the mask is true."""
+        mask = self.mask(input)
         weight = self._weight(input, mask).astype(input.dtype)
         return (weight * np.where(mask, input, np.zeros_like(input))).sum(axis=1), (weight, input.shape)
+
+    def mask(self, input: Array) -> Array:
+        """True, (batch, time, 1, ...): all times count."""
+        return np.ones_like(input, shape=(*input.shape[:2], *[1] * (input.ndim - 2)), dtype=np.bool_)
 
     def backward(self, saved: tuple[Array, Shape], grad_output: Array) -> Array:
         """Give each number its part of the gradient."""
@@ -105,13 +104,8 @@ class TimePool(Layer):
 
 
 @dataclass(eq=False)
-class PaddedTimePool(TimePool, LayerWithLengths):
+class PaddedTimePool(LayerWithLengths, TimePool):
     """TimePool over sequences of different lengths: the times up to each sequence's length count, and no others."""
-
-    def forward(self, input: Array) -> tuple[Array, tuple[Array, Shape]]:
-        """The output. Saved are what each number weighs in it, and the input's shape."""
-        self.output_shape(input.shape)
-        return self.pooled(input, self.mask(input))
 
     def reference(self, input: Any, lengths: Any) -> Any:  # type: ignore[override]  # it has lengths, too
         """The same on torch tensors: one sequence after the other."""

@@ -192,6 +192,6 @@ def _array(array: np.ndarray[Any, Any]) -> Expression:
         stop = start + step * len(array)
         plain = f"{start}, {stop}, {step}" if step != 1 else f"{start}, {stop}" if start else f"{stop}"
         return of(f"np.arange({plain})" if array.dtype == np.int64 else f"np.arange({plain}, dtype=np.{array.dtype})")
-    if array.ndim == 2 and np.array_equal(array, np.triu(np.full_like(array, -np.inf), 1)):
+    if array.ndim == 2 and array.dtype.kind == "f" and np.array_equal(array, np.triu(np.full_like(array, -np.inf), 1)):
         return of(f"np.triu(np.full({array.shape}, -np.inf, np.{array.dtype}), 1)")
     return of(f"np.array({array.tolist()}, np.{array.dtype})")

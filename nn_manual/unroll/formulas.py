@@ -6,6 +6,7 @@ import copy
 import inspect
 import re
 import textwrap
+from itertools import accumulate
 from typing import Any
 
 from nn_manual import optim
@@ -134,7 +135,15 @@ def _without_absent(line: str, instance: Any) -> str:
     for field, value in vars(instance).items():
         if value is None:
             line = re.sub(rf"\b{field} \* | \* {field}\[\w+\]", "", line)
-    return re.sub(r"= \((?=.*\)$)(.*[^)]\) \*.*)\)$|= \(([^()]*)\)$", r"= \1\2", line)
+    return _without_brackets(line)
+
+
+def _without_brackets(line: str) -> str:
+    """The line without brackets around all that stands to the right of the = sign."""
+    left, sign, right = line.partition("= ")
+    depths = list(accumulate({"(": 1, ")": -1}.get(character, 0) for character in right))
+    are_around_it = right.startswith("(") and depths[-1] == 0 and all(depths[:-1])
+    return f"{left}{sign}{right[1:-1]}" if are_around_it else line
 
 
 def _without_zeros(lines: list[str], instance: Any) -> list[str]:

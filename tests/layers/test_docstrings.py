@@ -12,7 +12,7 @@ from comparing import TOLERANCES, assert_equal, evaluate, formulas
 from plain_layers import CLASSES, LAYERS, bound, inputs, our_results
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers import AdaptiveAvgPool2d, AvgPool2d, Conv2d, Layer, MaxPool2d
+from nn_manual.layers import AdaptiveAvgPool2d, AvgPool2d, Conv2d, Layer, MaxPool2d, TimePool
 from nn_manual.layers.fast_forms import rows
 from nn_manual.layers.recurrent import Recurrent
 
@@ -44,6 +44,7 @@ def words(layer: Layer, input: Array) -> dict[str, Any]:
         shapes["eps"] = np.finfo(input.dtype).eps
     functions = {"rows": rows, "ndtr": scipy.special.ndtr, "expit": scipy.special.expit}
     functions |= {"softplus": lambda number: np.logaddexp(number, number.dtype.type(0))}
+    shapes |= {"mask": np.ones((*input.shape[:2], 1), input.dtype)} if isinstance(layer, TimePool) else {}
     shapes |= {name: getattr(layer, name) for name in ("ALPHA", "SCALE") if hasattr(layer, name)}
     return {"axes": axes, "leading": tuple(range(input.ndim - len(axes))), **shapes, **functions}
 

@@ -57,6 +57,23 @@ def test_what_goes_on_in_the_next_line_stays_with_its_formula() -> None:
     assert backward == ["grad_input = grad_output * slope,", "             slope = 3 * input**2"]
 
 
+@pytest.mark.parametrize(
+    ("stated", "shown"),
+    [
+        ("(1 - z) * (1 - n)", "(1 - z) * (1 - n)"),
+        ("((1 - z) * (1 - n))", "(1 - z) * (1 - n)"),
+        ("(input * input)", "input * input"),
+        ("(input)", "input"),
+        ("(1 - z) * n", "(1 - z) * n"),
+        ("n * (1 - z)", "n * (1 - z)"),
+    ],
+)
+def test_brackets_around_all_of_a_formula_go_and_no_others(stated: str, shown: str) -> None:
+    text = f"output = input**3\n    grad_input = {stated}\n    "
+    _, backward = formulas(type("Own", (Cube,), {"__doc__": text})())
+    assert backward == [f"grad_input = {shown}"]
+
+
 def test_a_class_without_formulas_has_those_of_its_base() -> None:
     layer = type("Own", (Cube,), {"__doc__": "The third power again, for any input. n = 3."})()
     assert formulas(layer) == (["output = input**3"], ["grad_input = 3 * input**2 * grad_output"])
