@@ -21,11 +21,11 @@ class TimePool(Layer):
 
     mask, (batch, time, 1, ...), is 1 up to each sequence's length, and 0 in the padding.
 
-        lengths    = sum(mask, axis=1, keepdims=True)
-        now        = cumsum(mask, axis=1)                                      where mode = last
+        lengths    = sum(mask, axis=1, keepdims=True)                          where mode = mean
+        followed   = concatenate([mask[:, 1:], 0 * mask[:, :1]], axis=1)       where mode = last
         largest    = max(where(mask, input, -inf), axis=1, keepdims=True)      where mode = max
         tied       = mask * (input == largest)                                 where mode = max
-        weight     = mask * (now == lengths)                                   where mode = last
+        weight     = mask * (1 - followed)                                     where mode = last
         weight     = mask / lengths                                            where mode = mean
         weight     = mask                                                      where mode = sum
         weight     = tied / sum(tied, axis=1, keepdims=True)                   where mode = max
@@ -67,7 +67,7 @@ class TimePool(Layer):
 
     def mask(self, input: Array) -> Array:
         """True, (batch, time, 1, ...): all times count."""
-        return np.ones_like(input, shape=(*input.shape[:2], *[1] * (input.ndim - 2)), dtype=np.bool_)
+        return np.ones_like(input, np.bool_, order="C", shape=(*input.shape[:2], *[1] * (input.ndim - 2)))
 
     def backward(self, saved: tuple[Array, Shape], grad_output: Array) -> Array:
         """Give each number its part of the gradient."""
@@ -89,18 +89,17 @@ class TimePool(Layer):
 
     def _weight(self, input: Array, mask: Array) -> Array:
         """What each number weighs, shaped as the mask or as the input."""
-        if self.mode == "sum":
-            return mask
+        weight = mask
+        if self.mode == "last":
+            followed = np.zeros_like(mask)
+            followed[:, :-1] = mask[:, 1:]
+            weight = mask & ~followed
+        if self.mode == "mean":
+            weight = mask / mask.sum(axis=1, keepdims=True)
         if self.mode == "max":
             tied = mask & (input == np.where(mask, input, -np.inf).max(axis=1, keepdims=True))
-            shares: Array = tied / tied.sum(axis=1, keepdims=True)
-            return shares
-        lengths: Array = mask.sum(axis=1, keepdims=True)
-        if self.mode == "mean":
-            return mask / lengths
-        now = np.arange(1, mask.shape[1] + 1).reshape(-1, *[1] * (mask.ndim - 2))
-        is_last: Array = now == lengths
-        return is_last
+            weight = tied / tied.sum(axis=1, keepdims=True)
+        return weight
 
 
 @dataclass(eq=False)

@@ -19,6 +19,7 @@ from nn_manual.layers import LayerWithLengths
 from nn_manual.layers.composite import descendants
 from nn_manual.losses.base import takes_numbers
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
+from nn_manual.optim.scheduling import check_schedule
 from nn_manual.registry import components, examples
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
 from nn_manual.step.slices.sync_batch_norm import has_batch_norm
@@ -117,9 +118,18 @@ def _drawn(seed: int, *, in_slices: bool = False) -> tuple[Trainer, list[Example
     optimizer = _optimizer(generator, model)
     slicing = _slicing(np.random.default_rng([seed, 3])) if in_slices else ONE_SLICE
     max_norm = [None, 1.0][generator.integers(2)]
-    schedule = _schedule(generator.spawn(1)[0])
+    schedule = _schedule(generator.spawn(1)[0], optimizer)
     trainer = Trainer(model, loss, optimizer, clip_grad_norm=max_norm, slicing=slicing, **schedule)
     return trainer, _batches(generator, model, loss, _smallest_batch(model, slicing))
+
+
+def _takes(optimizer: Optimizer, scheduler: Scheduler) -> bool:
+    """Whether an optimizer has the momentum that a schedule moves, if it moves one."""
+    try:
+        check_schedule(optimizer, scheduler)
+    except ValueError:
+        return False
+    return True
 
 
 def _slicing(generator: np.random.Generator) -> Slicing:
@@ -143,11 +153,12 @@ def _sizes(model: Sequential) -> tuple[int, int]:
     return linear[0].in_features, linear[-1].out_features
 
 
-def _schedule(generator: np.random.Generator) -> dict[str, Any]:
-    """No schedule, as often as a schedule of any one class, asked once an epoch or once a step."""
+def _schedule(generator: np.random.Generator, optimizer: Optimizer) -> dict[str, Any]:
+    """No schedule, as often as a schedule of any one class that the optimizer takes, asked once an epoch or a step."""
     if generator.random() < 0.5:
         return {}
-    scheduler = copy.deepcopy(SCHEDULERS[generator.integers(len(SCHEDULERS))])
+    taken = [scheduler for scheduler in SCHEDULERS if _takes(optimizer, scheduler)]
+    scheduler = copy.deepcopy(taken[generator.integers(len(taken))])
     by_step = generator.random() < 0.5 and not isinstance(scheduler, ReduceLROnPlateau)
     return {"lr_scheduler": scheduler, "lr_step": "step" if by_step else "epoch"}
 

@@ -13,10 +13,13 @@ from benchmarks import random_layers, random_nets
 from nn_manual import (
     GELU,
     SGD,
+    Adadelta,
     CrossEntropyLoss,
+    CyclicLR,
     Dropout,
     Embedding,
     Layer,
+    Linear,
     MSELoss,
     NotFiniteError,
     Padded,
@@ -26,6 +29,7 @@ from nn_manual import (
     Tanh,
     TraceLoss,
 )
+from nn_manual.optim import Optimizer
 from nn_manual.registry import components
 from nn_manual.step.slices.cut import Slicing
 from nn_manual.trainer.steps import Step
@@ -63,6 +67,16 @@ def test_a_net_in_slices_ends_where_it_has_learned(monkeypatch: pytest.MonkeyPat
 def test_slices_of_every_number_are_drawn_with_statistics_of_both_kinds() -> None:
     drawn = {random_nets._slicing(np.random.default_rng([seed, 3])) for seed in range(200)}
     assert drawn == {Slicing(num, sync_batch_norm=sync) for num in (2, 3, 4, 5) for sync in (False, True)}
+
+
+@pytest.mark.parametrize("optimizer", [Adadelta, SGD])
+def test_schedules_that_an_optimizer_takes_are_drawn_and_no_others(optimizer: type[Optimizer]) -> None:
+    """Adadelta has no momentum that a schedule could move."""
+    made = optimizer(Sequential(Linear(2, 2), seed=0), **({"momentum": 0.9} if optimizer is SGD else {}))
+    drawn = [random_nets._schedule(np.random.default_rng(seed), made) for seed in range(400)]
+    kinds = {type(each["lr_scheduler"]) for each in drawn if each}
+    assert (CyclicLR in kinds) == (optimizer is SGD)
+    assert kinds == {type(each) for each in random_nets.SCHEDULERS} - ({CyclicLR} if optimizer is Adadelta else set())
 
 
 def drawn_from(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from benchmarks.mutation.survivors_of_activations import ACTIVATIONS, COMMUTES, SAME_SIGN
 from benchmarks.mutation.survivors_of_losses import LOSSES
+from benchmarks.mutation.survivors_of_recurrent import EACH_ROW, RECURRENT, SWAPPED
 
 MASK = "input > 0 exactly where maximum(input, 0) > 0"
 EVEN = "output is only multiplied by itself, and (-output) * (-output) = output * output"
@@ -58,42 +59,26 @@ MEET = (
 INTEGERS = "counts are integers, and so is the period: a little more fills no period"
 PEAK = "height = height * (place / share if place <= share else (place - 1) / (share - 1))"
 AT_THE_PEAK = "at the peak both lines give 1, and no other count of the examples lies so near to it"
-EACH_ROW = "a product with a matrix multiplies each row, whichever dimensions the rows are in"
-SWAPPED = "a product of two numbers stays the same when the two are swapped"
 RAVELED = "all but one of its dimensions are 1: its numbers have the same order, whatever the order of the dimensions"
 FLOORED = "the quotient is rounded down: for fewer than 1,000 numbers, a thousandth more changes nothing, nor does 1e-8"
 SHIFTED = "(x + e) - mean(x + e) = x - mean(x): the centered numbers are the same for any number e"
 SHAPE_CHECKED = "the check computes nothing: it raises no error for an input of a shape that the layer takes"
 NOT_EMPTY = "a layer without buffers is not asked to update them, and no batch is empty; tests/layers/test_edge_shapes.py has those"
 NO_BUFFERS = "a layer without buffers is not asked to update them"
-ZEROS = "they stay zeros, whatever they are multiplied by"
-ITS_SHAPE = "the mask depends on the shape of the input, and on none of its numbers"
-PADDED = (
-    "an input past the end of its sequence changes no output that counts, and has no gradient; tests/layers/"
-    "test_padded_recurrent.py has infinite ones, which would"
-)
 SYMMETRIC = "the matrix is symmetric: it is its own transpose, and so is each power of it"
 EITHER_WAY = "the iteration of a matrix and that of its transpose give the same: both move the singular values alone"
-FIRST_HIDDEN = "the hidden state of the first time step is 0, and in all others the previous matrix is the same"
 OTHER_MAP = "the two maps run in turn, their sizes differ, and `previous` keeps nothing of another shape"
 ALL_SCORES = "all scores of a row grow by the same amount, and so does the largest, which is subtracted"
 INFINITE = "its numbers are 0 and -infinity, and their multiples are the same numbers"
 SAME_ARRAY = "an operation has written its result into this array: both names are of the same one"
 ROWS_OF_ZERO = "each row of the gradient of the scores adds up to 0: a number that is added to all keys adds nothing"
 OF_DTYPE = "only the dtype of the array is used"
-WRITTEN = "each element of the array is written before it is read"
-LEFT_OVER = "NumPy takes any negative number for the dimension that is left over"
 THREE_SIGNS = (
     "query and key both change their sign, and so their product doesn't; with value the gradient of the scores does, and "
     "so that one's product with key or query doesn't"
 )
 
 SMOOTHED = "q, total = (np.full_like(row_weight, smoothed, shape=(len(starts), classes)), row_weight.sum())"
-VIEWS = "dc_dz, dh_dz_o = (derivatives[:, :, :3], derivatives[:, :, 3])"
-ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
-ZERO_GRADS = "np.zeros_like(saved.output[0])"
-ZERO_CELL = "np.zeros_like(saved.c[:1])"
-PADDED_INPUT = "output, saved = LSTM.forward(self, np.where(mask, input, np.zeros_like(input)))"
 POLYNOMIAL = "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram @ gram)"
 ITERATION = "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogonal"
 MASKED = "kept = probability if mask is None else np.multiply(probability, mask[part], out=probability)"
@@ -894,111 +879,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "grad_input: Array = grad_projected @ self.param.in_proj_weight",
     ): EACH_ROW,
     **{
-        ("LSTM.forward", line, line.replace("swapaxes(0, 1)", "swapaxes(1, 0)")): SWAPPED
-        for line in (
-            "output, saved = (input.swapaxes(0, 1) if self.batch_first else input, [])",
-            "return (output.swapaxes(0, 1) if self.batch_first else output, saved)",
-        )
-    },
-    **{
-        (f"LSTM.{method}", line, line.replace("4 * self", mutated)): LEFT_OVER
-        for method, line in (
-            ("_layer", "z = z.reshape(time, batch, 4 * self.hidden_size)"),
-            ("_layer_backward", "grad_z = grad_z.reshape(*grad_output.shape[:2], 4 * self.hidden_size)"),
-            ("_layer_backward", "grad_h = grad_z[t].reshape(len(grad_h), 4 * self.hidden_size) @ weight_hh"),
-        )
-        for mutated in ("4 * -self", "-4 * self")
-    },
-    **{
-        ("LSTM._layer", line, mutated): proof
-        for line, mutated, proof in (
-            ("z = rows(input) @ weight_ih.T", "z = input @ weight_ih.T", EACH_ROW),
-            ("z[t] += h @ recurrent", "z[t] += h @ previous(self, recurrent)", FIRST_HIDDEN),
-            (
-                "np.add(f * c_before, i * g, out=c[t])",
-                "np.add(i * g, f * c_before, out=c[t])",
-                SWAPPED,
-            ),
-            (
-                "h = np.multiply(o, tanh_c[t], out=output[t])",
-                "h = np.multiply(tanh_c[t], o, out=output[t])",
-                SWAPPED,
-            ),
-        )
-    },
-    **{
-        ("LSTM._layer_backward", line, mutated): proof
-        for line, mutated, proof in (
-            ("grad_input: Array = rows(grad_z) @ weight_ih", "grad_input: Array = grad_z @ weight_ih", EACH_ROW),
-            (
-                "np.multiply(dc_dz[t], grad_c[:, np.newaxis], out=grad_z[t, :, :3])",
-                "np.multiply(grad_c[:, np.newaxis], dc_dz[t], out=grad_z[t, :, :3])",
-                SWAPPED,
-            ),
-            (
-                "np.multiply(dh_dz_o[t], grad_h, out=grad_z[t, :, 3])",
-                "np.multiply(grad_h, dh_dz_o[t], out=grad_z[t, :, 3])",
-                SWAPPED,
-            ),
-        )
-    },
-    **{
-        (method, line, line.replace(zeros, mutated)): ZEROS
-        for method, line, zeros in (
-            ("LSTM._layer", f"h = c_before = {ZERO_STATE}", ZERO_STATE),
-            ("LSTM._layer_backward", f"grad_h = grad_c = {ZERO_GRADS}", ZERO_GRADS),
-            ("LSTM._derivatives", f"c_before = np.concatenate([{ZERO_CELL}, saved.c[:-1]])", ZERO_CELL),
-        )
-        for mutated in (f"-{zeros}", f"{zeros} * 1.001", f"{zeros} * 2", f"previous(self, {zeros})")
-    },
-    **{
-        ("PaddedLSTM.forward", "mask = self.mask(input)", f"mask = self.mask({mutated})"): ITS_SHAPE
-        for mutated in ("-input", "input * 1.001", "input * 2", "input + 1e-08", "previous(self, input)")
-    },
-    ("PaddedLSTM.forward", PADDED_INPUT, PADDED_INPUT.replace("mask, input", "input, input")): PADDED,
-    ("PaddedLSTM.forward", PADDED_INPUT, PADDED_INPUT.replace("(input))", "(input) + 1e-08)")): PADDED,
-    **{
-        (method, line, line.replace(zeros, mutated)): ZEROS
-        for method, line, zeros in (
-            ("PaddedLSTM.forward", PADDED_INPUT, "np.zeros_like(input)"),
-            (
-                "PaddedLSTM.forward",
-                "return (np.where(mask, output, np.zeros_like(output)), (mask, saved))",
-                "np.zeros_like(output)",
-            ),
-            (
-                "PaddedLSTM.backward",
-                "return LSTM.backward(self, of_lstm, np.where(mask, grad_output, np.zeros_like(grad_output)))",
-                "np.zeros_like(grad_output)",
-            ),
-        )
-        for mutated in (f"-{zeros}", f"{zeros} * 1.001", f"{zeros} * 2", f"previous(self, {zeros})")
-    },
-    **{
-        (f"GELU.{method}", line, mutated): SWAPPED
-        for method, line, mutated in (
-            (
-                "forward",
-                "derivative = np.multiply(input, density, out=density)",
-                "derivative = np.multiply(density, input, out=density)",
-            ),
-            (
-                "forward",
-                "return (np.multiply(input, probability, out=probability), derivative)",
-                "return (np.multiply(probability, input, out=probability), derivative)",
-            ),
-            (
-                "_tanh",
-                "slope = np.multiply(square, math.sqrt(8 / math.pi) * 3 * 0.044715, out=square)",
-                "slope = np.multiply(math.sqrt(8 / math.pi) * 3 * 0.044715, square, out=square)",
-            ),
-        )
-    },
-    **{
-        ("CrossEntropyLoss.forward", "self.reduction == 'mean'", mutated): ZERO_TOTAL
-        for mutated in ("True", "False", "self.reduction != 'mean'")
-    },
-    **{
         ("CrossEntropyLoss.forward", "q *= total != 0", f"q *= {mutated} != 0"): proof
         for mutated, proof in {
             "-total": ZERO,
@@ -1012,16 +892,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     **{
         ("CrossEntropyLoss._q", SMOOTHED, SMOOTHED.replace("row_weight, smoothed", f"{mutated}, smoothed")): OF_DTYPE
         for mutated in ("-row_weight", "row_weight * 1.001", "row_weight * 2", "row_weight + 1e-08")
-    },
-    **{
-        ("LSTM._derivatives", VIEWS, VIEWS.replace(f"derivatives{part}", mutated)): WRITTEN
-        for part in ("[:, :, :3]", "[:, :, 3]")
-        for mutated in (
-            *(f"-derivatives{part}", f"(-derivatives){part}"),
-            *(f"derivatives{part} {change}" for change in ("* 1.001", "* 2", "+ 1e-08")),
-            *(f"(derivatives {change}){part}" for change in ("* 1.001", "* 2", "+ 1e-08")),
-            *(f"previous(self, derivatives{part})", f"previous(self, derivatives){part}"),
-        )
     },
     **{
         ("Softmin.forward", SOFTMIN, SOFTMIN.replace(part, changed, 1)): QUOTIENT
@@ -1062,4 +932,5 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     **{("Lion.move", "self.weight_decay", mutated): NO_DECAY for mutated in ("True", "self.weight_decay + 1e-08")},
     **ACTIVATIONS,
     **LOSSES,
+    **RECURRENT,
 }

@@ -1,0 +1,81 @@
+"""Mutants of recurrent layers that compute the same: each with the proof."""
+
+
+
+from __future__ import annotations
+
+EACH_ROW = "a product with a matrix multiplies each row, whichever dimensions the rows are in"
+SWAPPED = "a product of two numbers stays the same when the two are swapped"
+FIRST_HIDDEN = "the hidden state of the first time step is 0, and in all others the previous matrix is the same"
+WRITTEN = "each element of the array is written before it is read"
+LEFT_OVER = "NumPy takes any negative number for the dimension that is left over"
+ZEROS = "they stay zeros, whatever they are multiplied by"
+ITS_SHAPE = "the mask depends on the shape of the input, and on none of its numbers"
+PADDED = (
+    "an input past the end of its sequence changes no output that counts, and has no gradient; tests/layers/"
+    "test_padded_recurrent.py has infinite ones, which would"
+)
+
+VIEWS = "dc_dz, dh_dz_o = (derivatives[:, :, :3], derivatives[:, :, 3])"
+ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
+ZERO_GRADS = "np.zeros_like(saved.output[0])"
+ZERO_CELL = "np.zeros_like(saved.c[:1])"
+
+#: The proof, as in survivors.py.
+RECURRENT: dict[tuple[str, str, str], str] = {
+    **{
+        (f"{name}._swapped", line, line.replace("swapaxes(0, 1)", "swapaxes(1, 0)")): SWAPPED
+        for name in ()
+        for line in ()
+    },
+    **{
+        (f"LSTM.{method}", line, line.replace("4 * self", mutated)): LEFT_OVER
+        for method, line in (
+            ("one_way", "z = z.reshape(time, batch, 4 * self.hidden_size)"),
+            ("one_way_backward", "grad_z = grad_z.reshape(*grad_output.shape[:2], 4 * self.hidden_size)"),
+            ("one_way_backward", "grad_h = grad_z[t].reshape(len(grad_h), 4 * self.hidden_size) @ weight_hh"),
+        )
+        for mutated in ("4 * -self", "-4 * self")
+    },
+    **{
+        ("LSTM.one_way", line, mutated): proof
+        for line, mutated, proof in (
+            ("z = rows(input) @ weight_ih.T", "z = input @ weight_ih.T", EACH_ROW),
+            ("z[t] += h @ recurrent", "z[t] += h @ previous(self, recurrent)", FIRST_HIDDEN),
+            ("np.add(f * c_before, i * g, out=c[t])", "np.add(i * g, f * c_before, out=c[t])", SWAPPED),
+            ("h = np.multiply(o, tanh_c[t], out=output[t])", "h = np.multiply(tanh_c[t], o, out=output[t])", SWAPPED),
+        )
+    },
+    **{
+        ("LSTM.one_way_backward", line, mutated): SWAPPED
+        for line, mutated in (
+            (
+                "np.multiply(dc_dz[t], grad_c[:, np.newaxis], out=grad_z[t, :, :3])",
+                "np.multiply(grad_c[:, np.newaxis], dc_dz[t], out=grad_z[t, :, :3])",
+            ),
+            (
+                "np.multiply(dh_dz_o[t], grad_h, out=grad_z[t, :, 3])",
+                "np.multiply(grad_h, dh_dz_o[t], out=grad_z[t, :, 3])",
+            ),
+        )
+    },
+    **{
+        (method, line, line.replace(zeros, mutated)): ZEROS
+        for method, line, zeros in (
+            ("LSTM.one_way", f"h = c_before = {ZERO_STATE}", ZERO_STATE),
+            ("LSTM.one_way_backward", f"grad_h = grad_c = {ZERO_GRADS}", ZERO_GRADS),
+            ("LSTM._derivatives", f"c_before = np.concatenate([{ZERO_CELL}, saved.c[:-1]])", ZERO_CELL),
+        )
+        for mutated in (f"-{zeros}", f"{zeros} * 1.001", f"{zeros} * 2", f"previous(self, {zeros})")
+    },
+    **{
+        ("LSTM._derivatives", VIEWS, VIEWS.replace(f"derivatives{part}", mutated)): WRITTEN
+        for part in ("[:, :, :3]", "[:, :, 3]")
+        for mutated in (
+            *(f"-derivatives{part}", f"(-derivatives){part}"),
+            *(f"derivatives{part} {change}" for change in ("* 1.001", "* 2", "+ 1e-08")),
+            *(f"(derivatives {change}){part}" for change in ("* 1.001", "* 2", "+ 1e-08")),
+            *(f"previous(self, derivatives{part})", f"previous(self, derivatives){part}"),
+        )
+    },
+}
