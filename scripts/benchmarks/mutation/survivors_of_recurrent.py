@@ -24,11 +24,6 @@ ZERO_CELL = "np.zeros_like(saved.c[:1])"
 #: The proof, as in survivors.py.
 RECURRENT: dict[tuple[str, str, str], str] = {
     **{
-        (f"{name}._swapped", line, line.replace("swapaxes(0, 1)", "swapaxes(1, 0)")): SWAPPED
-        for name in ()
-        for line in ()
-    },
-    **{
         (f"LSTM.{method}", line, line.replace("4 * self", mutated)): LEFT_OVER
         for method, line in (
             ("one_way", "z = z.reshape(time, batch, 4 * self.hidden_size)"),
