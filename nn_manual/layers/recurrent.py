@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -19,6 +20,10 @@ MAX_LAYERS = 1000
 
 #: An array (time, ...) with its times from the last to the first.
 TurnTime: TypeAlias = Callable[[Array], Array]
+
+
+def _as_it_is(array: Array) -> Array:
+    return array
 
 
 def reversed_time(array: Array) -> Array:
@@ -92,7 +97,7 @@ class Recurrent(Layer):
         gates, shapes = self.NUM_GATES * self.hidden_size, dict[str, Shape]()
         for k in range(self.num_layers):
             size = self.output_size if k else self.input_size
-            for suffix in self._suffixes(k):
+            for suffix, _ in self._ways(k, reversed_time):
                 shapes |= {f"weight_ih{suffix}": (gates, size), f"weight_hh{suffix}": (gates, self.hidden_size)}
                 if self.bias:
                     shapes |= dict.fromkeys((f"bias_ih{suffix}", f"bias_hh{suffix}"), (gates,))
@@ -131,16 +136,13 @@ class Recurrent(Layer):
         return self._swapped(output), saved
 
     def stacked(self, input: Array, turn: TurnTime) -> tuple[Array, list[list[Any]]]:
-        """All layers, time first. `turn` turns the time around."""
+        """All layers, time first. `turn` turns the time around, and a second time back."""
         output, saved = input, []
         for k in range(self.num_layers):
-            ways = [
-                self.one_way(self._parameters(suffix), turn(output) if is_back else output)
-                for is_back, suffix in enumerate(self._suffixes(k))
-            ]
-            outputs = [turn(way.output) if is_back else way.output for is_back, way in enumerate(ways)]
+            ways = self._ways(k, turn)
+            saved.append([self.one_way(self._of(self.param, suffix), turned(output)) for suffix, turned in ways])
+            outputs = [turned(way.output) for way, (_, turned) in zip(saved[k], ways, strict=True)]
             output = np.concatenate(outputs, axis=2) if self.bidirectional else outputs[0]
-            saved.append(ways)
         return output, saved
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
@@ -151,15 +153,14 @@ class Recurrent(Layer):
         return self._swapped(self.stacked_backward(saved, self._swapped(grad_output), reversed_time))
 
     def stacked_backward(self, saved: list[list[Any]], grad_output: Array, turn: TurnTime) -> Array:
-        """grad_input of all layers, time first. `turn` turns the time around, and a second time back."""
+        """grad_input of all layers, time first, with the same `turn`."""
         grad = grad_output
         for k in reversed(range(self.num_layers)):
             grad_inputs = []
-            for is_back, (suffix, way) in enumerate(zip(self._suffixes(k), saved[k], strict=True)):
-                grad_way = grad[:, :, is_back * self.hidden_size : (is_back + 1) * self.hidden_size]
-                grad_way = turn(grad_way) if is_back else grad_way
-                grad_way = self.one_way_backward(self._parameters(suffix), self._grads(suffix), way, grad_way)
-                grad_inputs.append(turn(grad_way) if is_back else grad_way)
+            for (suffix, turned), way, start in zip(self._ways(k, turn), saved[k], (0, self.hidden_size), strict=False):
+                parameters, grads = self._of(self.param, suffix), self._of(self.grad, suffix)
+                grad_way = turned(grad[:, :, start : start + self.hidden_size])
+                grad_inputs.append(turned(self.one_way_backward(parameters, grads, way, grad_way)))
             grad = np.add(*grad_inputs) if self.bidirectional else grad_inputs[0]
         return grad
 
@@ -177,14 +178,13 @@ class Recurrent(Layer):
         grad_input: Array = rows(grad_ih) @ weight_ih
         return grad_input.reshape(saved.input.shape)
 
-    def _suffixes(self, k: int) -> list[str]:
-        return [f"_l{k}", f"_l{k}_reverse"] if self.bidirectional else [f"_l{k}"]
+    def _ways(self, k: int, turn: TurnTime) -> list[tuple[str, TurnTime]]:
+        """How the names of layer k's parameters end, and how the time turns, for each of its ways."""
+        return [(f"_l{k}", _as_it_is), (f"_l{k}_reverse", turn)][: 1 + self.bidirectional]
 
-    def _parameters(self, suffix: str) -> list[Array]:
-        return [view for name, view in vars(self.param).items() if name.endswith(suffix)]
-
-    def _grads(self, suffix: str) -> list[Array]:
-        return [view for name, view in vars(self.grad).items() if name.endswith(suffix)]
+    def _of(self, views: SimpleNamespace, suffix: str) -> list[Array]:
+        """The parameters of one layer and way, or their gradients, in their order."""
+        return [view for name, view in vars(views).items() if name.endswith(suffix)]
 
     def _swapped(self, array: Array) -> Array:
         """The array with time first, or with batch first again."""
