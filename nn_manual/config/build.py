@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from nn_manual.config.component_names import REPEAT, beside, named, unknown
 from nn_manual.config.layer_fields import LayerField, layer_field, without_none
-from nn_manual.config.leaf import describe, read_leaf
+from nn_manual.config.leaf import describe, described, read_leaf
 from nn_manual.config.repeat import layers_of
 from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_in, taken_out
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
@@ -41,10 +41,11 @@ class Builder:
         """The keyword arguments for `cls`: those in `node` that are valid by themselves, and those in `given`."""
         hints = get_type_hints(cls, include_extras=True)
         known = {field.name: field for field in fields(cls) if field.init and field.name not in given}
+        needed = {name: hints[name] for name, field in known.items() if default(field) is MISSING}
         if not isinstance(node.value, dict):
-            self.errors.add(node.name_place, f"{label} takes keys and values, not {describe(node.value)}")
+            self.errors.add(node.name_place, f"{label} takes keys and values, not {described(node.value, needed)}")
             return given
-        missing = [name for name, field in known.items() if name not in node.value and default(field) is MISSING]
+        missing = [name for name in needed if name not in node.value]
         if missing:
             self.errors.add(node.name_place, f"{label} needs {' and '.join(missing)}")
         arguments = dict(given)

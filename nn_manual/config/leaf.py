@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import MISSING
 from functools import cache, reduce
 from pathlib import Path
@@ -117,6 +118,14 @@ def describe(value: Any) -> str:
     if isinstance(value, list | dict):
         return f"{'a' if value else 'an empty'} {'list' if isinstance(value, list) else 'mapping'}"
     return repr(value)
+
+
+def described(value: Any, needed: Mapping[str, Any]) -> str:
+    """The same of what stands where keys and values are needed; of a list, also the needed key that it goes under.
+    `needed` has the type of each key.
+    """
+    is_its_list = isinstance(value, list) and [get_origin(hint) for hint in needed.values()] in ([list], [tuple])
+    return describe(value) + (f": it goes under {quoted(next(iter(needed)))}" if is_its_list else "")
 
 
 @cache
