@@ -34,7 +34,7 @@ class TimePool(Layer):
 
     Derivation: the output is linear in the input, and weight holds its coefficients. Near an input whose largest number
     stands alone, the maximum is that number. Where several are tied, each gets the same part of the gradient, as
-    torch.amax has it.
+    torch.amax has it. The output is then the largest number itself: the sum of three thirds may differ by rounding.
 
     Raises ValueError for another mode, an input without time, and a gradient that is not shaped as the output.
     """
@@ -62,7 +62,11 @@ class TimePool(Layer):
         """The output. Saved are what each number weighs in it, and the input's shape."""
         self.output_shape(input.shape)
         mask = self.mask(input)
-        weight = self._weight(input, mask).astype(input.dtype)
+        if self.mode == "max":
+            output = np.where(mask, input, -np.inf).max(axis=1)
+            tied = mask & (input == output[:, np.newaxis])
+            return output, ((tied / tied.sum(axis=1, keepdims=True)).astype(input.dtype), input.shape)
+        weight = self._weight(mask).astype(input.dtype)
         return (weight * np.where(mask, input, np.zeros_like(input))).sum(axis=1), (weight, input.shape)
 
     def mask(self, input: Array) -> Array:
@@ -87,19 +91,13 @@ class TimePool(Layer):
             case "max":
                 return input.amax(1)
 
-    def _weight(self, input: Array, mask: Array) -> Array:
-        """What each number weighs, shaped as the mask or as the input."""
-        weight = mask
+    def _weight(self, mask: Array) -> Array:
+        """What the numbers of each time weigh in a sum over time, shaped as the mask."""
         if self.mode == "last":
             followed = np.zeros_like(mask)
             followed[:, :-1] = mask[:, 1:]
-            weight = mask & ~followed
-        if self.mode == "mean":
-            weight = mask / mask.sum(axis=1, keepdims=True)
-        if self.mode == "max":
-            tied = mask & (input == np.where(mask, input, -np.inf).max(axis=1, keepdims=True))
-            weight = tied / tied.sum(axis=1, keepdims=True)
-        return weight
+            return mask & ~followed
+        return mask / mask.sum(axis=1, keepdims=True) if self.mode == "mean" else mask
 
 
 @dataclass(eq=False)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from nn_manual import MSELoss, Sequential, Tanh, check_gradients
 from nn_manual.arrays import Array
 from nn_manual.layers import PaddedTimePool, TimePool
 from nn_manual.layers.time_pooling import Mode
@@ -54,6 +55,14 @@ def test_gradients_by_hand(mode: Mode, expected: list[list[float]]) -> None:
     layer = TimePool(mode)
     _, saved = layer.forward(np.array([[1.0, 3, 2], [7, 1, 7]])[:, :, np.newaxis])
     np.testing.assert_allclose(layer.backward(saved, np.array([[2.0], [5]]))[:, :, 0], expected, rtol=1e-15)
+
+
+def test_the_largest_number_is_not_rounded() -> None:
+    """In a check torch looks for our output among the numbers of the input."""
+    numbers = drawn(0, 50, 1, 1).astype(np.float32)
+    layer, tied = TimePool("max"), numbers.repeat(3, axis=1)
+    np.testing.assert_array_equal(layer.forward(tied)[0], numbers[:, 0])
+    assert check_gradients(Sequential(Tanh(), layer), MSELoss(), tied, numbers[:, 0]).passed
 
 
 @each_mode

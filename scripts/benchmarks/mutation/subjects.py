@@ -81,10 +81,12 @@ class Subject:
 
 
 def subjects() -> list[Subject]:
-    """Every layer, loss, optimizer and schedule that a config can name, and Sequential."""
+    """Every layer, loss, optimizer and schedule that a config can name, and Sequential; without those that have all
+    their formulas from another one.
+    """
     # The sum is what the model makes of a shared parameter's gradients.
     whole = frozenset({"Sequential", "0.grad_weight + 2.grad_weight"})
-    return [
+    every = [
         *(_layer(owner) for owner in components(Layer).values()),
         *(_loss(owner) for owner in components(Loss).values()),
         Subject(
@@ -95,6 +97,7 @@ def subjects() -> list[Subject]:
         *(_optimizer(owner) for owner in components(Optimizer).values()),
         *(_scheduler(owner) for owner in components(Scheduler).values()),
     ]
+    return [subject for subject in every if subject.methods]
 
 
 def _layer(owner: type[Layer]) -> Subject:
@@ -123,8 +126,8 @@ def _layer(owner: type[Layer]) -> Subject:
     }
     # What a layer has from another one is mutated there.
     others = [base for base in owner.__mro__[1:] if base in components(Layer).values()]
-    own = [name for name in known if not any(_same(owner, base, name) for base in [Layer, *others])]
-    return Subject(owner, {name: known[name] for name in own}, _layer_trials)
+    own = [name for name in known if not any(_same(owner, base, name) for base in others)]
+    return Subject(owner, _not_before(owner, Layer, {name: known[name] for name in own}), _layer_trials)
 
 
 def _same(owner: type, base: type, name: str) -> bool:
@@ -153,7 +156,8 @@ def _not_before(
 ) -> dict[str, tuple[Returns, frozenset[str]]]:
     """Those of the known methods that a class has. What several have from one base is mutated in the first of them."""
     classes: list[type] = list(components(kind).values())
-    others = classes[: classes.index(owner)] if owner in classes else []
+    before = classes[: classes.index(owner)] if owner in classes else []
+    others = [other for other in before if not issubclass(other, owner)]  # which has the owner's methods
     own = [name for name in known if not any(_same(owner, base, name) for base in [kind, *others])]
     return {name: known[name] for name in own}
 

@@ -83,7 +83,6 @@ POLYNOMIAL = "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram 
 ITERATION = "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogonal"
 MASKED = "kept = probability if mask is None else np.multiply(probability, mask[part], out=probability)"
 GRAD_QUERY = "np.matmul(grad_scores, key[part], out=grad_query[part])"
-BATCH_NORMS = ("BatchNorm1d", "BatchNorm2d")
 
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
 SURVIVORS: dict[tuple[str, str, str], str] = {
@@ -111,7 +110,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ): SAME_SIGN,
     ("Tanh.forward", "return (output, output)", "return (output, -output)"): EVEN,
     ("Tanh.derivative", "output = saved", "output = -saved"): EVEN,
-    ("Tanh.backward", "derivative = self.derivative(saved)", "derivative = self.derivative(-saved)"): EVEN,
     **{
         ("MSELoss.forward", "self.reduction == 'mean' and (not squares.size)", mutated): EMPTY
         for mutated in ("False", "self.reduction != 'mean' and (not squares.size)")
@@ -137,28 +135,20 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("Sequential.backward_parameters", "filled(number)", "pass"): BEGINS_LATER,
     ("Sequential.backward_parameters", "filled is not None", "False"): BEGINS_LATER,
     **{
-        (f"{name}.forward", "variance = mean_over(centered * centered, axes)", f"variance = mean_over({mutated}, axes)"): CENTERED
-        for name in BATCH_NORMS
+        ("BatchNorm1d.forward", "variance = mean_over(centered * centered, axes)", f"variance = mean_over({mutated}, axes)"): CENTERED
         for mutated in ("(centered + 1e-08) * centered", "centered * (centered + 1e-08)")
     },
     **{
-        ("BatchNorm2d.forward", "variance = mean_over(centered * centered, axes)", f"variance = mean_over({mutated}, axes)"): CENTERED
-        for mutated in ("input * centered", "centered * input")
-    },
-    **{
-        (f"{name}.{method}", f"axes = self._axes({array})", f"axes = self._axes({mutated})"): OF_SHAPE
-        for name in BATCH_NORMS
+        (f"BatchNorm1d.{method}", f"axes = self._axes({array})", f"axes = self._axes({mutated})"): OF_SHAPE
         for method, array in (("forward", "input"), ("backward", "normalized"))
         for mutated in (f"-{array}", f"{array} * 1.001", f"{array} * 2", f"{array} + 1e-08", f"{array}.T", f"previous(self, {array})")
     },
     **{
-        (f"{name}.forward", "return (self._affine(normalized), (normalized, deviation, mean, variance))", f"return (self._affine(normalized), (normalized, deviation, {mutated}))"): RAVELED
-        for name in BATCH_NORMS
+        ("BatchNorm1d.forward", "return (self._affine(normalized), (normalized, deviation, mean, variance))", f"return (self._affine(normalized), (normalized, deviation, {mutated}))"): RAVELED
         for mutated in ("mean.T, variance", "mean, variance.T")
     },
     **{
-        (f"{name}.update_buffers", "self._move(mean, variance, normalized.size // self.num_features)", f"self._move({mutated})"): proof
-        for name in BATCH_NORMS
+        ("BatchNorm1d.update_buffers", "self._move(mean, variance, normalized.size // self.num_features)", f"self._move({mutated})"): proof
         for mutated, proof in (
             ("mean.T, variance, normalized.size // self.num_features", RAVELED),
             ("mean, variance.T, normalized.size // self.num_features", RAVELED),
@@ -167,8 +157,7 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         )
     },
     **{
-        (f"{name}._move", line, mutated): proof
-        for name in BATCH_NORMS
+        ("BatchNorm1d._move", line, mutated): proof
         for line, mutated, proof in (
             ("unbiased = variance * (num_values / (num_values - 1))", "unbiased = (variance * (num_values / (num_values - 1))).T", RAVELED),
             ("unbiased = variance * (num_values / (num_values - 1))", "unbiased = variance.T * (num_values / (num_values - 1))", RAVELED),
@@ -179,8 +168,7 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         )
     },
     **{
-        (f"{name}.{method}", line, mutated): proof
-        for name in BATCH_NORMS
+        (f"BatchNorm1d.{method}", line, mutated): proof
         for method, line, mutated, proof in (
             ("infer", "self.check_shape(input.shape)", "pass", SHAPE_CHECKED),
             ("infer", "self.check_shape(input.shape)", "input.shape", SHAPE_CHECKED),

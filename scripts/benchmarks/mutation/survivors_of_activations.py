@@ -91,16 +91,7 @@ ACTIVATIONS: dict[tuple[str, str, str], str] = {
             ("Softshrink.function", SHRUNK, SHRUNK.replace("np.sign(input)", f"np.sign(input * {factor})")),
         )
     },
-    **{
-        key: EVEN_FUNCTION
-        for name in ("Hardshrink", "Softshrink")
-        for key in (
-            (f"{name}.forward", "return (self.function(input), input)", "return (self.function(input), -input)"),
-            (f"{name}.backward", "input = saved", "input = -saved"),
-            (f"{name}.backward", GATE, GATE.replace("(input)", "(-input)")),
-            (f"{name}.passes", "return np.abs(input) > self.lambd", "return np.abs(-input) > self.lambd"),
-        )
-    },
+    **dict.fromkeys((("Hardshrink.forward", "return (self.function(input), input)", "return (self.function(input), -input)"), ("Hardshrink.backward", "input = saved", "input = -saved"), ("Hardshrink.backward", GATE, GATE.replace("(input)", "(-input)")), ("Hardshrink.passes", "return np.abs(input) > self.lambd", "return np.abs(-input) > self.lambd")), EVEN_FUNCTION),
     **dict.fromkeys(
         (
             ("Hardshrink.function", "return masked(input, self.passes(input))", "return masked(input, self.passes(-input))"),
@@ -110,10 +101,8 @@ ACTIVATIONS: dict[tuple[str, str, str], str] = {
             ("Mish.derivative", "total = 1 + decay", "total = -(1 + decay)"),
             ("Softsign.forward", "total = 1 + np.abs(input)", "total = 1 + np.abs(-input)"),
             ("Softsign.forward", "return (input / total, total)", "return (input / total, -total)"),
-            ("Softsign.backward", "derivative = self.derivative(saved)", "derivative = self.derivative(-saved)"),
             ("Softsign.derivative", "total = saved", "total = -saved"),
             ("Tanhshrink.forward", "return (input - tanh, tanh)", "return (input - tanh, -tanh)"),
-            ("Tanhshrink.backward", "derivative = self.derivative(saved)", "derivative = self.derivative(-saved)"),
             ("Tanhshrink.derivative", "tanh = saved", "tanh = -saved"),
         ),
         EVEN_FUNCTION,

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 EACH_ROW = "a product with a matrix multiplies each row, whichever dimensions the rows are in"
+TWO_AXES = "two axes change places, whichever is named first"
 SWAPPED = "a product of two numbers stays the same when the two are swapped"
 FIRST_HIDDEN = "the hidden state of the first time step is 0, and in all others the previous matrix is the same"
 WRITTEN = "each element of the array is written before it is read"
@@ -20,9 +21,20 @@ VIEWS = "dc_dz, dh_dz_o = (derivatives[:, :, :3], derivatives[:, :, 3])"
 ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
 ZERO_GRADS = "np.zeros_like(saved.output[0])"
 ZERO_CELL = "np.zeros_like(saved.c[:1])"
+STACKED = "output, saved = self.stacked(_kept(input, mask).swapaxes(0, 1), self._turn(mask))"
+KEPT = "return (_kept(output.swapaxes(0, 1), mask), (mask, saved))"
 
 #: The proof, as in survivors.py.
 RECURRENT: dict[tuple[str, str, str], str] = {
+    **{
+        ("PaddedGRU.forward", "mask = self.mask(input)", f"mask = self.mask({mutated})"): ITS_SHAPE
+        for mutated in ("-input", "input * 1.001", "input * 2", "input + 1e-08", "previous(self, input)")
+    },
+    ("PaddedGRU.forward", STACKED, STACKED.replace("input, mask", "input, input")): PADDED,
+    **{
+        ("PaddedGRU.forward", line, line.replace("swapaxes(0, 1)", "swapaxes(1, 0)")): TWO_AXES
+        for line in (STACKED, KEPT)
+    },
     **{
         (f"LSTM.{method}", line, line.replace("4 * self", mutated)): LEFT_OVER
         for method, line in (
