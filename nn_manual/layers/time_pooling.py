@@ -96,7 +96,7 @@ class TimePool(Layer):
         if self.mode == "last":
             followed = np.zeros_like(mask)
             followed[:, :-1] = mask[:, 1:]
-            return mask & ~followed
+            return np.not_equal(mask, followed)
         return mask / mask.sum(axis=1, keepdims=True) if self.mode == "mean" else mask
 
 

@@ -20,12 +20,20 @@ from nn_manual.registry import components
 
 #: Small nets: each single unit has to be right, and rounding shows most where little is averaged.
 WIDTHS = (1, 2, 3, 5, 8, 16, 20)
-#: The layers that fit behind any Linear, because they need no sizes.
-ACTIVATIONS: tuple[type[Any], ...] = tuple(
-    layer_class
-    for layer_class in components(Layer).values()
-    if all(field.default is not MISSING for field in fields(layer_class))
-)
+
+
+def _fits_behind_a_linear(layer_class: type[Any]) -> bool:
+    """Whether a layer needs no sizes, and takes a matrix: those over time don't."""
+    if any(field.default is MISSING for field in fields(layer_class)):
+        return False
+    try:
+        return bool(layer_class().output_shape((2, 3)) == (2, 3))
+    except ValueError:
+        return False
+
+
+#: The activations, and others that fit behind any Linear.
+ACTIVATIONS: tuple[type[Any], ...] = tuple(each for each in components(Layer).values() if _fits_behind_a_linear(each))
 #: Each example of a layer, with the shape of its input, that takes real numbers and leaves the batch as it is.
 SHAPED: tuple[tuple[Layer, Shape], ...] = tuple(
     (layer, shape)
