@@ -85,7 +85,8 @@ def test_every_kind_of_mistake_is_made_in_every_method_that_computes() -> None:
         "by hand",
     }  # fmt: skip - a list of words
     for owner in SUBJECTS:
-        assert {mutant.method for mutant in made(owner)} == methods_that_compute(owner)
+        generated = {mutant.method for mutant in made(owner) if mutant.operator != "by hand"}
+        assert generated == methods_that_compute(owner), owner
     existing = {(f"{owner.__name__}.{m.method}", m.line, m.mutated) for owner in SUBJECTS for m in made(owner)}
     assert existing >= SURVIVORS.keys()
 
