@@ -34,12 +34,14 @@ def _fits_behind_a_linear(layer_class: type[Any]) -> bool:
 
 #: The activations, and others that fit behind any Linear.
 ACTIVATIONS: tuple[type[Any], ...] = tuple(each for each in components(Layer).values() if _fits_behind_a_linear(each))
-#: Each example of a layer, with the shape of its input, that takes real numbers and leaves the batch as it is.
+#: Each example of a layer, with the shape of its input, that takes real numbers and leaves the batch as it is. A layer
+#: with the time first would take the examples of a batch for times: cut into slices, they are other sequences.
 SHAPED: tuple[tuple[Layer, Shape], ...] = tuple(
     (layer, shape)
     for layer_class in components(Layer).values()
     for layer, shape in layer_class.examples()
     if layer.domain == "real" and layer.output_shape(shape)[0] == shape[0] and len(shape) > 1
+    if getattr(layer, "batch_first", True)
 )
 #: Those for nets whose examples are a single index each: no sequence, and so of no length.
 WITHOUT_LENGTHS = tuple((layer, shape) for layer, shape in SHAPED if not isinstance(layer, LayerWithLengths))

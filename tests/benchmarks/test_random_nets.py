@@ -12,6 +12,9 @@ from benchmarks import random_layers, random_nets
 
 from nn_manual import (
     GELU,
+    GRU,
+    LSTM,
+    RNN,
     SGD,
     Adadelta,
     CrossEntropyLoss,
@@ -28,6 +31,7 @@ from nn_manual import (
     Tanh,
     TraceLoss,
 )
+from nn_manual.layers.recurrent import Recurrent
 from nn_manual.optim import Optimizer
 from nn_manual.registry import components
 from nn_manual.step.slices.cut import Slicing
@@ -66,6 +70,13 @@ def test_a_net_in_slices_ends_where_it_has_learned(monkeypatch: pytest.MonkeyPat
 def test_slices_of_every_number_are_drawn_with_statistics_of_both_kinds() -> None:
     drawn = {random_nets._slicing(np.random.default_rng([seed, 3])) for seed in range(200)}
     assert drawn == {Slicing(num, sync_batch_norm=sync) for num in (2, 3, 4, 5) for sync in (False, True)}
+
+
+def test_no_layer_takes_the_examples_of_a_batch_for_times() -> None:
+    """In slices they would be other sequences than in the whole batch."""
+    recurrent = [layer for layer, _ in random_layers.SHAPED if isinstance(layer, Recurrent)]
+    assert {type(layer) for layer in recurrent} >= {LSTM, GRU, RNN}
+    assert all(layer.batch_first for layer in recurrent)
 
 
 @pytest.mark.parametrize("optimizer", [Adadelta, SGD])
