@@ -19,7 +19,7 @@ from plain_layers import bound, each_layer, inputs, our_results
 
 from nn_manual import Sequential
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers import CELU, Activation, Hardsigmoid, Layer, LayerNorm, Linear, Tanhshrink
+from nn_manual.layers import CELU, LSTM, Activation, Hardsigmoid, Layer, LayerNorm, Linear, Tanhshrink
 from nn_manual.layers.activations import Piecewise
 from nn_manual.layers.recurrent import Recurrent
 from nn_manual.model.initializers import Constant
@@ -88,7 +88,8 @@ def scale_of_terms(layer: Layer, input: Array, grad_output: Array) -> Any:
 @each_layer
 @combinations
 def test_torch_agrees(layer: Layer, shape: Shape, kind: str, other_kind: str, dtype: str) -> None:
-    if isinstance(layer, Recurrent) and "scattered" in (kind, other_kind):
+    may_lose_digits = isinstance(layer, Recurrent) and (layer.bidirectional or not isinstance(layer, LSTM))
+    if may_lose_digits and "scattered" in (kind, other_kind):
         pytest.skip("1 - h * h of a number near 1 is mostly rounding, in torch too: the catalogue measures how much")
     input, grad_output = inputs(layer, shape, kind, other_kind, dtype)
     assert_as_torch(bound(layer, dtype, kind), input, grad_output)

@@ -91,7 +91,15 @@ ACTIVATIONS: dict[tuple[str, str, str], str] = {
             ("Softshrink.function", SHRUNK, SHRUNK.replace("np.sign(input)", f"np.sign(input * {factor})")),
         )
     },
-    **dict.fromkeys((("Hardshrink.forward", "return (self.function(input), input)", "return (self.function(input), -input)"), ("Hardshrink.backward", "input = saved", "input = -saved"), ("Hardshrink.backward", GATE, GATE.replace("(input)", "(-input)")), ("Hardshrink.passes", "return np.abs(input) > self.lambd", "return np.abs(-input) > self.lambd")), EVEN_FUNCTION),
+    **dict.fromkeys(
+        (
+            ("Hardshrink.forward", "return (self.function(input), input)", "return (self.function(input), -input)"),
+            ("Hardshrink.backward", "input = saved", "input = -saved"),
+            ("Hardshrink.backward", GATE, GATE.replace("(input)", "(-input)")),
+            ("Hardshrink.passes", "return np.abs(input) > self.lambd", "return np.abs(-input) > self.lambd"),
+        ),
+        EVEN_FUNCTION,
+    ),
     **dict.fromkeys(
         (
             ("Hardshrink.function", "return masked(input, self.passes(input))", "return masked(input, self.passes(-input))"),

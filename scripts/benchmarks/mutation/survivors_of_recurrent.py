@@ -1,7 +1,5 @@
 """Mutants of recurrent layers that compute the same: each with the proof."""
 
-
-
 from __future__ import annotations
 
 EACH_ROW = "a product with a matrix multiplies each row, whichever dimensions the rows are in"
