@@ -87,16 +87,20 @@ class OptimizerTwin:
         shape = num_steps, optimizer.model.param_arena.size
         self._param = torch.zeros(shape, dtype=TORCH_DTYPES[dtype.name])
         self._vectors = {name: torch.zeros_like(self._param) for name in optimizer.vectors}
-        where = list(places(optimizer))
-        #: The parameters of each step.
-        self._runs = []
-        for i in range(num_steps):
-            vectors = {name: vector[i] for name, vector in self._vectors.items()}
-            self._runs.append([_Run(place, self._param[i], vectors) for place in where])
-        all_runs = [run for runs in self._runs for run in runs]
-        self._mover = (_OwnReference if defines(optimizer, "reference") else _TorchClass)(optimizer, all_runs)
+        self._places = list(places(optimizer))
+        #: The parameters of each step: made when so many steps are moved at once, since each is several tensors.
+        self._runs: list[list[_Run]] = []
+        self._make_runs(1)
+        self._mover = (_OwnReference if defines(optimizer, "reference") else _TorchClass)(optimizer, self._runs[0])
         self.param: Array = self._param.numpy()
         self.vectors: dict[str, Array] = {name: vector.numpy() for name, vector in self._vectors.items()}
+
+    @reference_settings()
+    def _make_runs(self, num_steps: int) -> None:
+        """Make the parameters of up to so many steps."""
+        for i in range(len(self._runs), num_steps):
+            vectors = {name: vector[i] for name, vector in self._vectors.items()}
+            self._runs.append([_Run(*each, self._param[i], vectors) for each in enumerate(self._places)])
 
     def step(
         self,
@@ -114,6 +118,8 @@ class OptimizerTwin:
         Before the first step torch has no state and makes its own.
         """
         count = len(grad)
+        if count > len(self._runs):
+            self._make_runs(count)
         self._param[:count].copy_(torch.from_numpy(param))
         for name, values in vectors.items():
             self._vectors[name][:count].copy_(torch.from_numpy(values))
@@ -128,14 +134,14 @@ class OptimizerTwin:
 
 
 class _Run:
-    """A parameter of torch's that stands for one of ours, or for some; its state, its gradient, and how many steps were
-    made before.
+    """A parameter of torch's that stands for one of ours, or for some; its number among those of a step, its state, its
+    gradient, and how many steps were made before.
     """
 
     grad: torch.Tensor
 
-    def __init__(self, place: Place, param: torch.Tensor, vectors: Mapping[str, torch.Tensor]) -> None:
-        self.place = place
+    def __init__(self, number: int, place: Place, param: torch.Tensor, vectors: Mapping[str, torch.Tensor]) -> None:
+        self.number, self.place = number, place
         self.param = self.like_param(param)
         self.vectors = {name: self.like_param(vector) for name, vector in vectors.items()}
         self.num_steps, self.step = 0, torch.tensor(0.0)
@@ -152,9 +158,7 @@ class _TorchClass:
         torch_class = getattr(torch.optim, type(optimizer).__name__, None)
         if torch_class is None:
             raise TypeError(f"torch.optim has no {type(optimizer).__name__}: there is nothing to check it against")
-        groups: list[dict[str, Any]] = [{**_options(member), "params": []} for member in optimizer.members]
-        for run in runs:
-            groups[run.place.group]["params"].append(run.param)
+        groups = [{**_options(member), "params": _of_group(runs, i)} for i, member in enumerate(optimizer.members)]
         # torch looks only at the ranges of what isn't a group's. Its fused kernel is its fastest.
         fused = {"fused": True} if "fused" in inspect.signature(torch_class).parameters else {}
         try:
@@ -162,16 +166,17 @@ class _TorchClass:
         except Exception as error:  # torch's classes refuse in different ways
             raise_if_nobodys_fault(error)
             raise TypeError(f"torch.optim.{torch_class.__name__} refuses the settings: {words_of(error)}") from error
-        #: The state of parameters before their first step: Adagrad makes it when it is made.
+        #: The state of a parameter before its first step, by its number: Adagrad makes it when it is made itself.
         self._initial = {
-            param: {name: value.clone() for name, value in own.items()}
-            for param, own in self._optimizer.state.items()
+            run.number: {name: value.clone() for name, value in self._optimizer.state[run.param].items()}
+            for run in runs
+            if run.param in self._optimizer.state
         }
 
     def step(self, runs: Sequence[_Run], scheduled: Sequence[Scheduled]) -> None:
         """Move these, with these lrs and momenta."""
-        for group, (lr, momentum) in zip(self._optimizer.param_groups, scheduled, strict=True):
-            group["lr"] = lr
+        for i, (group, (lr, momentum)) in enumerate(zip(self._optimizer.param_groups, scheduled, strict=True)):
+            group["params"], group["lr"] = _of_group(runs, i), lr
             if momentum is not None and "betas" in group:
                 group["betas"] = (momentum, *group["betas"][1:])
             elif momentum is not None:
@@ -183,11 +188,11 @@ class _TorchClass:
             if run.num_steps:
                 run.step.fill_(run.num_steps)
                 state[run.param] = {**run.vectors, "step": run.step}
-            elif run.param in self._initial:
-                state[run.param] = {name: value.clone() for name, value in self._initial[run.param].items()}
+            elif run.number in self._initial:
+                state[run.param] = {name: value.clone() for name, value in self._initial[run.number].items()}
         self._optimizer.step()
         for run in runs:
-            run.param.grad = None  # torch leaves those without one as they are
+            run.param.grad = None  # it is memory of ours
             for name, vector in run.vectors.items():
                 made = state[run.param].get(name)  # none for a group whose settings don't need it
                 if made is not None and made is not vector:  # at the first step
@@ -242,6 +247,11 @@ def _moved_by_reference(member: Optimizer, run: _Run) -> tuple[torch.Tensor, Map
         if name not in names or not isinstance(tensor, torch.Tensor) or tensor.shape != shape:
             raise CannotCompare(f"{label} must return {', '.join(names)}, tensors of shape {shape}; {name} isn't")
     return moved, made
+
+
+def _of_group(runs: Sequence[_Run], group: int) -> list[torch.Tensor]:
+    """The parameters of a group, by its number."""
+    return [run.param for run in runs if run.place.group == group]
 
 
 def _options(member: Optimizer) -> dict[str, Any]:
