@@ -1,6 +1,7 @@
 """Kernels on disk, each under a hash of all that its machine code depends on: a kernel that is found is the right one.
 
-A kernel is a Python file; numba keeps its machine code in a folder beside it. Models share kernels that are the same.
+A kernel is a Python file in a folder of its own; numba keeps its machine code beside it. Models share kernels that are
+the same.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ def _nothing(line: Any) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file, whole or not at all. Its own folder is made."""
+    path.parent.mkdir(exist_ok=True)
     beside = path.with_suffix(f".{os.getpid()}")
     beside.write_text(text, encoding="utf-8")
     beside.replace(path)
@@ -171,7 +173,7 @@ class Kernels:
         return f"kernel_{hashlib.sha256(_basis() + self._text(kernel).encode()).hexdigest()[:24]}"
 
     def _path(self, name: str) -> Path:
-        return self._folder.path(f"{name}.py")
+        return self._folder.path(name) / f"{name}.py"  # beside thousands of others, its machine code is found slowly
 
     def _loaded(self, name: str, text: str) -> Any:
         path = self._path(name)

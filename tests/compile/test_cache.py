@@ -75,7 +75,7 @@ def test_another_formula_is_another_plan(plans: Plans, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("damage", [b"", b"\0\xff not Python", b"def entry("])
 def test_damaged_files_are_compiled_anew(plans: Plans, damage: bytes) -> None:
     loss = plans.loss()
-    for path in plans.folder.glob("*.py"):
+    for path in plans.folder.glob("*/*.py"):
         path.write_bytes(damage)
     assert plans.loss() == loss
     (line,) = plans.lines
@@ -84,7 +84,7 @@ def test_damaged_files_are_compiled_anew(plans: Plans, damage: bytes) -> None:
 
 def test_damaged_machine_code_is_compiled_anew(plans: Plans) -> None:
     loss = plans.loss()
-    for path in plans.folder.glob("__pycache__/*.nb*"):
+    for path in plans.folder.glob("*/__pycache__/*.nb*"):
         path.write_bytes(b"damaged")
     assert plans.loss() == loss
 
@@ -102,13 +102,13 @@ def test_what_another_process_is_writing_is_no_machine_code(plans: Plans, monkey
     monkeypatch.setattr(cache, "_module", beside_another)
     plans.loss()
     assert seen
-    kept = {path.suffix for path in plans.folder.glob("__pycache__/*") if path.exists()}
+    kept = {path.suffix for path in plans.folder.glob("*/__pycache__/*") if path.exists()}
     assert kept - {".pyc"} == {".nbi", ".nbc"}
 
 
 def test_a_changed_byte_of_machine_code_is_never_run(plans: Plans) -> None:
     loss = plans.loss()
-    for path in plans.folder.glob("__pycache__/*.nbc"):
+    for path in plans.folder.glob("*/__pycache__/*.nbc"):
         code = bytearray(path.read_bytes())
         code[len(code) // 2] ^= 0xFF
         path.write_bytes(code)
@@ -119,12 +119,12 @@ def test_a_changed_byte_of_machine_code_is_never_run(plans: Plans) -> None:
 
 def test_code_that_was_left_without_its_hash_is_compiled_again(plans: Plans) -> None:
     loss = plans.loss()
-    hashes = {path: path.read_text() for path in plans.folder.glob("*.sha256")}
+    hashes = {path: path.read_text() for path in plans.folder.glob("*/*.sha256")}
     for path in hashes:
         path.unlink()
     assert plans.loss() == loss
     assert not plans.lines
-    again = set(plans.folder.glob("*.sha256"))
+    again = set(plans.folder.glob("*/*.sha256"))
     assert again
     assert again <= hashes.keys()  # without the kernels that only measured a BLAS
 
@@ -142,7 +142,7 @@ def test_code_that_another_process_removes_serves_this_one(plans: Plans, monkeyp
     with monkeypatch.context() as context:
         context.setattr(cache, "_machine_code", removed)
         loss = plans.loss()
-    assert not list(plans.folder.glob("*.sha256"))
+    assert not list(plans.folder.glob("*/*.sha256"))
     assert plans.loss() == loss
 
 
