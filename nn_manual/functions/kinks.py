@@ -72,33 +72,36 @@ class _Around:
 
     def explained(self, failed: Sequence[str]) -> dict[str, str]:
         """The names of those that lie in the generalized gradient, each with a sentence."""
-        close_by = self.close_by
+        close_by, own = self.close_by, {name: set(self._places(name)) for name in failed}
         moves = drawn_moves(np.random.default_rng(0), len(self.ours))
-        drawn, further = ([close_by.at(move * many) for move in moves] for many in (1.0, FURTHER))
-        if np.abs(drawn).max(initial=0.0) > 2 * np.abs(further).max(initial=0.0):
-            return {}  # it grows without bound, as that of a root at 0: that is no kink
+        drawn = [close_by.at(move) for move in moves]
         # And those where ours points to: for a norm at 0 the longest. Differences have no choice of their own.
         habits = [*close_by.of_habits(), *close_by.along(self.ours)]
         self.around = np.array([*drawn, *habits, *([] if close_by.is_own else [self.theirs])])
         low, high = self.around.min(0), self.around.max(0)
         outside = (self.ours < low - self.allowed) | (self.ours > high + self.allowed)
+        outside[self.differs] |= (high - low <= self.allowed)[self.differs]
+        wrong = set(np.flatnonzero(outside).tolist())
+        if all(wrong & places for places in own.values()):
+            return {}
+        further = [close_by.at(move * FURTHER) for move in moves]
+        if np.abs(drawn).max(initial=0.0) > 2 * np.abs(further).max(initial=0.0):
+            return {}  # it grows without bound, as that of a root at 0: that is no kink
         # Around a kink the gradients lie as far apart further off. Where a function only bends, they lie further apart.
         bends = np.ptp(further, axis=0) > 2 * np.ptp(drawn, axis=0) + self.allowed
-        outside[self.differs] |= ((high - low <= self.allowed) | bends)[self.differs]
-        wrong = {int(i) for i in np.flatnonzero(outside)}
-        if all(wrong.intersection(self._places(name)) for name in failed):
+        wrong.update(self.differs[bends[self.differs]].tolist())
+        if all(wrong & places for places in own.values()):
             return {}
         chosen = np.random.default_rng(1).permutation(self.differs)[:MOST_ALONE]
         for group in self._groups([int(i) for i in chosen if int(i) not in wrong]):
             if not self._in_hull(group):
                 wrong.update(group)
-                if all(wrong.intersection(self._places(name)) for name in failed):
+                if all(wrong & places for places in own.values()):
                     return {}
         found = {}
-        for name in failed:
-            own = set(self._places(name))
-            at = [int(i) for i in self.differs if int(i) in own]
-            if not wrong.intersection(own) and at:
+        for name, places in own.items():
+            at = [int(i) for i in self.differs if int(i) in places]
+            if not wrong & places and at:
                 worst = max(at, key=lambda i: abs(self.ours[i] - self.theirs[i]))
                 found[name] = self._sentence(name, worst, low[worst], high[worst], len(at))
         return found
