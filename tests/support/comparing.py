@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -97,8 +98,21 @@ def evaluate(documented: Any, known: dict[str, Any], **conditions: str) -> dict[
     return results
 
 
-#: Every kind of values with every other, in both dtypes.
-combinations = pytest.mark.parametrize(
-    ("kind", "other_kind", "dtype"),
-    [(kind, other_kind, dtype) for kind in KINDS for other_kind in KINDS for dtype in TOLERANCES],
-)
+def combinations(test: Callable[..., None]) -> Any:
+    """Run a test with every kind of values and every other kind, in both dtypes. The other kinds are taken one after
+    the other: thousands of tests, each of a millisecond, would cost more than what they test.
+    """
+
+    @functools.wraps(test)
+    def with_all(**arguments: Any) -> None:
+        for other_kind in KINDS:
+            try:
+                test(other_kind=other_kind, **arguments)
+            except Exception as error:
+                error.add_note(f"with the other kind {other_kind!r}")
+                raise
+
+    parameters = [each for name, each in inspect.signature(test).parameters.items() if name != "other_kind"]
+    with_all.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # pytest reads it
+    both = [(kind, dtype) for kind in KINDS for dtype in TOLERANCES]
+    return pytest.mark.parametrize(("kind", "dtype"), both)(with_all)
