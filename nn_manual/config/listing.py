@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import textwrap
@@ -39,16 +40,18 @@ def listing(kind_name: str) -> str:
     return "\n".join([kind_name, *entries])
 
 
-def keys(component: type) -> list[tuple[str, str, str | None]]:
+@functools.cache
+def keys(component: type) -> tuple[tuple[str, str, str | None], ...]:
     """Name, type and default, in words, of each key that a component takes in a config; None where it has no default.
     """
     if not is_dataclass(component) or takes_layers(component):
-        return []
+        return ()
     hints = get_type_hints(component)
     given = ["model"] if issubclass(component, Optimizer) else []  # a config doesn't give it
     known = [field for field in fields(component) if field.init and field.name not in given]
     values = {field.name: default(field) for field in known}
-    return [(name, _type(hints[name]), None if value is MISSING else _plain(value)) for name, value in values.items()]
+    words = {name: None if value is MISSING else _plain(value) for name, value in values.items()}
+    return tuple((name, _type(hints[name]), value) for name, value in words.items())
 
 
 def first_sentence(component: type) -> str:
@@ -56,10 +59,12 @@ def first_sentence(component: type) -> str:
     return sentences(component)[0]
 
 
-def sentences(component: type) -> list[str]:
+@functools.cache
+def sentences(component: type) -> tuple[str, ...]:
     """The sentences of a component's docstring, each on one line."""
     paragraphs = (inspect.getdoc(component) or "").split("\n\n")
-    return [found for text in paragraphs for found in re.split(r"(?<=[a-z)\]`\d]\.)\s", " ".join(text.split()))]
+    lines = [" ".join(text.split()) for text in paragraphs]
+    return tuple(found for line in lines for found in re.split(r"(?<=[a-z)\]`\d]\.)\s", line))
 
 
 def _entry(name: str, component: type) -> str:

@@ -17,6 +17,7 @@ from every_component import (
     for_optimizer,
     of_layer,
     of_loss,
+    with_each_dtype,
 )
 
 from nn_manual import (
@@ -111,8 +112,7 @@ def test_each_loss(loss: Loss) -> None:
     check_plan(Trainer(model, loss, SGD(model, lr=0.1), check_every=0), batches)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("optimizer", "settings"), OPTIMIZERS, ids=str)
+@with_each_dtype("optimizer, settings", OPTIMIZERS)
 def test_each_optimizer(optimizer: Any, settings: dict[str, Any], dtype: str) -> None:
     model, batches = for_optimizer(optimizer, dtype, 5)
     check_plan(Trainer(model, MSELoss(), optimizer(model, **settings), check_every=0), batches)

@@ -48,8 +48,8 @@ def test_one_entry() -> None:
 
 
 def test_types_and_defaults() -> None:
-    assert keys(Linear)[1:] == [("out_features", "integer", None), ("bias", "bool", "true")]
-    assert keys(ReLU) == keys(Residual) == keys(Sequential) == []
+    assert keys(Linear)[1:] == (("out_features", "integer", None), ("bias", "bool", "true"))
+    assert keys(ReLU) == keys(Residual) == keys(Sequential) == ()
     assert dict(key[:2] for key in keys(Conv2d))["kernel_size"] == "integer | [integer, ...]"
     assert ("betas", "[number, number]", "[0.9, 0.999]") in keys(Adam)
     assert ("groups", "[{text: value, ...}, ...]", "[]") in keys(Adam)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import pytest
 
 from nn_manual import GELU, BatchNorm1d, Dropout, LayerNorm, Linear, Residual, Sequential, Sigmoid, Tanh
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.targets import draw_target
 from nn_manual.layers import Layer, LayerWithLengths
 from nn_manual.losses import Loss
@@ -22,6 +25,18 @@ OPTIMIZERS = [
 ]
 
 Batches = list[tuple[Array, Array]]
+
+
+def with_each_dtype(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
+    """Parametrizes a test by the examples, with these names, and by `dtype`. The quick tests take the dtypes in turn,
+    one for each example; the slow ones take the other.
+    """
+    cases = [
+        pytest.param(*example, dtype, id=f"{example[0]}-{dtype}", marks=[pytest.mark.slow] if (i + j) % 2 else [])
+        for i, example in enumerate(examples)
+        for j, dtype in enumerate(DTYPES)
+    ]
+    return pytest.mark.parametrize(f"{names}, dtype", cases)
 
 
 def of_layer(layer: Layer, shape: Shape, dtype: str, num_batches: int) -> tuple[Sequential, Batches]:

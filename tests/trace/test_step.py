@@ -17,6 +17,7 @@ from every_component import (
     for_optimizer,
     of_layer,
     of_loss,
+    with_each_dtype,
 )
 
 from nn_manual import (
@@ -28,7 +29,7 @@ from nn_manual import (
     Sequential,
     Trainer,
 )
-from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.arrays import Array, Shape
 from nn_manual.layers import Layer
 from nn_manual.layers.composite import counter_names
 from nn_manual.losses import Loss
@@ -64,8 +65,7 @@ def check_replays(trainer: Trainer, batches: Batches) -> None:
             assert is_kept or after[name].tobytes() == array.tobytes(), f"{name} is written to"
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=[str(layer) for layer, _ in LAYERS])
+@with_each_dtype("layer, shape", LAYERS)
 def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
     model, batches = of_layer(layer, shape, dtype, 5)
     trainer = Trainer(model, MSELoss(), AdamW(model, lr=0.01), clip_grad_norm=0.3, check_every=0)
@@ -78,8 +78,7 @@ def test_each_loss(loss: Loss) -> None:
     check_replays(Trainer(model, loss, SGD(model, lr=0.1), check_every=0), batches)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("optimizer", "settings"), OPTIMIZERS, ids=str)
+@with_each_dtype("optimizer, settings", OPTIMIZERS)
 def test_each_optimizer(optimizer: Any, settings: dict[str, Any], dtype: str) -> None:
     model, batches = for_optimizer(optimizer, dtype, 5)
     check_replays(Trainer(model, MSELoss(), optimizer(model, **settings), check_every=0), batches)

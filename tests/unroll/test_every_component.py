@@ -8,7 +8,7 @@ from typing import Any
 import every_component
 import numpy as np
 import pytest
-from every_component import LOSSES, OPTIMIZERS, a_whole_net, for_optimizer, into_domain, of_layer
+from every_component import LOSSES, OPTIMIZERS, a_whole_net, for_optimizer, into_domain, of_layer, with_each_dtype
 
 from nn_manual import (
     SGD,
@@ -21,7 +21,7 @@ from nn_manual import (
     Sequential,
     Tanh,
 )
-from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.targets import draw_target, probabilities
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -46,8 +46,7 @@ def page_of(model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, t
     return text
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=[str(layer) for layer, _ in LAYERS])
+@with_each_dtype("layer, shape", LAYERS)
 def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
     model, [(input, target)] = of_layer(layer, (SIZES[0], *shape[1:]), dtype, 1)
     text = page_of(model, MSELoss(), AdamW(model, lr=0.01), input, target)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from composites import Backwards
-from every_component import into_domain
+from every_component import into_domain, with_each_dtype
 from proving import BATCH, figures, net, points, prover_of, trained, trainer_of
 
 from nn_manual import (
@@ -29,7 +29,6 @@ from nn_manual import (
     Trainer,
 )
 from nn_manual.arrays import DTYPES, Shape
-from nn_manual.check.catalogue.catalogue import label
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.targets import draw_target
 from nn_manual.check.catalogue.upstream import UpstreamLoss
@@ -109,8 +108,7 @@ def model_of(layer: Layer, input_shape: Shape, dtype: str, *, takes_indices: boo
     return Sequential(*([] if takes_indices else mixed), copy.deepcopy(layer), seed=0, dtype=dtype)
 
 
-@each_dtype
-@pytest.mark.parametrize(("layer", "input_shape"), LAYERS, ids=[label(layer) for layer, _ in LAYERS])
+@with_each_dtype("layer, input_shape", LAYERS)
 def test_of_each_layer(layer: Layer, input_shape: Shape, dtype: str) -> None:
     generator, batch_size = np.random.default_rng(0), 2 * input_shape[0]
     shape = batch_size * NUM_STEPS, *input_shape[1:]
@@ -141,8 +139,7 @@ def test_of_gradients_that_fill_no_line_of_the_cache(input_shape: Shape, dtype: 
     test_of_each_layer(Tanh(), input_shape, dtype)
 
 
-@each_dtype
-@pytest.mark.parametrize("loss", examples(components(Loss)), ids=label)
+@with_each_dtype("loss", [(loss,) for loss in examples(components(Loss))])
 def test_of_each_loss(loss: Loss, dtype: str) -> None:
     generator = np.random.default_rng(0)
     data = points(NUM_STEPS, dtype)
@@ -174,9 +171,8 @@ def test_of_a_composite_that_runs_its_children_in_another_order(monkeypatch: pyt
     trained(make(64_000_000), points(NUM_STEPS))
 
 
-@each_dtype
-@pytest.mark.parametrize("clip", [None, 0.1])
-@pytest.mark.parametrize(("optimizer_class", "settings"), OPTIMIZERS)
+@pytest.mark.parametrize("clip", [None, pytest.param(0.1, marks=pytest.mark.slow)])
+@with_each_dtype("optimizer_class, settings", OPTIMIZERS)
 def test_of_each_optimizer(optimizer_class: Any, settings: dict[str, Any], clip: float | None, dtype: str) -> None:
     def make(memory: int) -> Trainer:
         model = net(dtype)
