@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_commands_work_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It alone runs all commands of the page."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config").symlink_to(ROOT / "config")
     arguments = commands(PAGE, "these work\none after the other:")

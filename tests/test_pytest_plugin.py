@@ -162,7 +162,9 @@ def test_an_import_error_inside_the_module_is_shown_as_it_is(pytester: pytest.Py
     result.stdout.fnmatch_lines(["*my_layers.py:1: *", "*No module named 'no_such_library'*"])
 
 
+@pytest.mark.slow
 def test_the_pages_domain(pytester: pytest.Pytester) -> None:
+    """It alone runs the page's layer with a domain."""
     log = f'''
 import numpy as np
 {DOMAIN}

@@ -85,7 +85,9 @@ def test_a_reference_that_asks_for_a_value_is_named_once(capsys: pytest.CaptureF
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_the_mistake_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """It alone shows the page's mistake in each of its checks."""
     wrong = LAYER.replace("self.slope * output * (1", "output * (1")
     assert wrong != LAYER
     Path("my_layers.py").write_text(wrong)
@@ -100,6 +102,7 @@ def test_the_mistake_is_found(capsys: pytest.CaptureFixture[str]) -> None:
 SWISH = "  - my_layers:Swish: {slope: 1.5}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "lines"),
     [
@@ -110,6 +113,7 @@ SWISH = "  - my_layers:Swish: {slope: 1.5}\n"
     ],
 )
 def test_the_other_layers_train_checked(layer: str, lines: str) -> None:
+    """It alone trains the page's other layers."""
     Path("my_layers.py").write_text(layer)
     assert SWISH in CONFIG
     Path("own.yaml").write_text(CONFIG.replace(SWISH, lines))

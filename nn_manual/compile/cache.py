@@ -1,7 +1,6 @@
 """Kernels on disk, each under a hash of all that its machine code depends on: a kernel that is found is the right one.
 
-A kernel is a Python file in a folder of its own; numba keeps its machine code beside it. Models share kernels that are
-the same.
+A kernel is a Python file in a folder of its own, beside its machine code. Models share kernels that are the same.
 """
 
 from __future__ import annotations
@@ -177,8 +176,7 @@ class Kernels:
 
     def _loaded(self, name: str, text: str) -> Any:
         path = self._path(name)
-        is_new = not path.exists()
-        if is_new:
+        if is_new := not path.exists():
             write(path, text)
         try:
             return _compiled(path).entry

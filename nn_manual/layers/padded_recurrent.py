@@ -70,7 +70,8 @@ class PaddedRecurrent(Recurrent, LayerWithLengths):
         mask, of_layers = saved
         self.check_gradient(grad_output, (*mask.shape[:2], self.output_size))
         grad_output = _kept(grad_output, mask).swapaxes(0, 1)
-        return self.stacked_backward(of_layers, grad_output, self._turn(mask)).swapaxes(0, 1)
+        grad_input = self.stacked_backward(of_layers, grad_output, self._turn(mask))
+        return grad_input.swapaxes(0, 1)
 
     def _turn(self, mask: Array) -> TurnTime:
         """Turns the times up to each sequence's length, of an array (time, batch, features)."""

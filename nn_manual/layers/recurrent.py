@@ -150,7 +150,8 @@ class Recurrent(Layer):
         time, batch = saved[0][0].input.shape[:2]
         shape = (batch, time) if self.batch_first else (time, batch)
         self.check_gradient(grad_output, (*shape, self.output_size))
-        return self._swapped(self.stacked_backward(saved, self._swapped(grad_output), reversed_time))
+        grad_input = self.stacked_backward(saved, self._swapped(grad_output), reversed_time)
+        return self._swapped(grad_input)
 
     def stacked_backward(self, saved: list[list[Any]], grad_output: Array, turn: TurnTime) -> Array:
         """grad_input of all layers, time first, with the same `turn`."""

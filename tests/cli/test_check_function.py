@@ -135,7 +135,9 @@ def test_a_wrong_one_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1/2 of the reference" in said
 
 
+@pytest.mark.slow
 def test_a_kernel_that_ends_python_is_a_mismatch(capsys: pytest.CaptureFixture[str]) -> None:
+    """It alone has a kernel that ends Python."""
     assert main(arguments("leaves")) == 3
     assert "leaves: forward raised RuntimeError: sys.exit(0)" in capsys.readouterr().out
 
@@ -206,7 +208,9 @@ def test_a_reference_that_ends_the_process_in_a_row(
     assert "sizes N=1, 2, 3, 7, 13, 15, 16, 17, 31, " in said
 
 
+@pytest.mark.slow
 def test_a_reference_that_ends_the_process_at_once_is_to_blame(capfd: pytest.CaptureFixture[str]) -> None:
+    """It alone has a reference that ends the process."""
     assert main(arguments("Scale", "--reference", "the_kernels:aborts")) == 2
     said = capfd.readouterr().err
     assert said.startswith("nn-manual: the reference the_kernels:aborts: the process ended with signal SIGABRT at ")
@@ -237,8 +241,10 @@ def signalled(signum: signal.Signals, directory: Path) -> tuple[subprocess.Popen
     return process, int(waiting.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_both_processes(signum: signal.Signals, tmp_path: Path) -> None:
+    """It alone interrupts a check."""
     process, number = signalled(signum, tmp_path)
     status, out, err = finish(process)
     assert (status, out) == (128 + signum, "")
@@ -268,7 +274,9 @@ def _lives(number: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_standard_output_may_be_full() -> None:
+    """It alone prints the report to a full device."""
     with open("/dev/full", "w") as full:
         process = start(*arguments("Scale", "--skip", "sizes"), stdout=full, stderr=subprocess.PIPE)
     status, _, err = finish(process)
@@ -284,7 +292,9 @@ def test_help_has_the_exit_statuses_and_several_dtypes(capsys: pytest.CaptureFix
     assert "N=8,D=64,D=128" in said
 
 
+@pytest.mark.slow
 def test_several_sizes_of_a_name_are_tried_and_no_others(capsys: pytest.CaptureFixture[str]) -> None:
+    """It alone gives several sizes on the command line."""
     assert main(arguments("Scale", "--sizes", "N=4,D=8,D=64", "--skip", "twice")) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert ", D=8, 64 " in said

@@ -56,7 +56,9 @@ def test_training_from_standard_input(
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_a_fifo_keeps_nobody_waiting(small: Path) -> None:
+    """It alone reads from a pipe that nobody writes to."""
     for name in ("run.yaml", "file.csv", "file.npz"):
         os.mkfifo(small / name)
     (small / "endless.npz").symlink_to("/dev/zero")

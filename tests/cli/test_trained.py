@@ -211,6 +211,7 @@ def test_by_a_signal(number: int, word: str) -> None:
     assert not Path("out.csv").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [["list"], ["evaluate", "run"], ["predict", "run", "--input", "new.csv", "--output", "out.csv"]],
@@ -218,6 +219,7 @@ def test_by_a_signal(number: int, word: str) -> None:
 )
 @pytest.mark.usefixtures("trained")
 def test_torch_is_not_imported(arguments: list[str]) -> None:
+    """It alone starts each command that must not import torch."""
     program = "import sys, nn_manual.cli; nn_manual.cli.main(sys.argv[1:]); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"

@@ -87,8 +87,10 @@ def test_float32_is_within_units_of_the_last_place(name: str) -> None:
     assert error.max() <= ULPS.get(name, 0.51)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXACT)
 def test_float64_is_the_librarys(name: str) -> None:
+    """It alone compares each function with the library's in float64."""
     numbers = np.linspace(0.01, 8, 1000)
     function = getattr(mpmath, OF_MPMATH.get(name, name), lambda number: 1 / (1 + mpmath.exp(-number)))
     exact = [float(function(number)) for number in numbers.tolist()]

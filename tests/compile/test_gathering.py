@@ -40,8 +40,10 @@ EXAMPLES: dict[str, Array] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_the_bytes_are_those_of_the_same_rows(kind: str) -> None:
+    """It alone gathers rows in compiled epochs of every kind."""
     examples = EXAMPLES[kind]
     order = GENERATOR.permutation(len(examples))[:20].reshape(5, 4)
     inputs = np.ascontiguousarray(examples[order])

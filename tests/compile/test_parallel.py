@@ -121,11 +121,13 @@ def wide() -> tuple[Sequential, Array, Array]:
     return Sequential(Linear(200, 300), seed=2), input, np.zeros((800, 300), np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("net", [whole_net, attention, wide])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_bits_depend_on_no_number_of_loop_threads(
     net: Callable[[], tuple[Sequential, Array, Array]], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It alone compares whole plans on one thread and on several."""
     monkeypatch.setattr(parallel, "LEAST_WORK", 1)
     monkeypatch.setattr(parallel, "GRAIN", 16)  # these loops run on vectors, and have a rest
     one, *others = [trained(net, threads, loop_threads) for loop_threads in THREADS]

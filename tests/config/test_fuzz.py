@@ -46,9 +46,11 @@ NAME = st.sampled_from([word for word in WORDS if word.isidentifier()]) | st.tex
 PIECE = st.sampled_from([*WORDS, *MARKS, *SCALARS])
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None, derandomize=True, database=None)
 @given(overrides=st.lists(st.tuples(st.lists(NAME, min_size=1, max_size=4), st.lists(PIECE, max_size=4)), max_size=3))
 def test_overrides(path: Path, overrides: list[tuple[list[str], list[str]]]) -> None:
+    """It alone draws overrides."""
     path.write_text(FULL)
     try:
         load_config(path, [".".join(names) + "=" + "".join(pieces) for names, pieces in overrides])

@@ -182,8 +182,11 @@ VALUES: list[Any] = [None, True, 1, 0.5, "text", {}, [], [1], [0.5], ["text"], [
 VALUES += [[1, 2], [1, 2, 3]]
 
 
+@pytest.mark.slow
 def test_each_key_of_each_dataclass_takes_the_same_types() -> None:
-    """For each key and each value, the schema and the Builder of load_config say the same."""
+    """For each key and each value, the schema and the Builder of load_config say the same.
+    It alone compares the schema with load_config for every key.
+    """
     num_taken = num_refused = 0
     for cls in dataclasses_of_a_config():
         schema = schema_of(cls)

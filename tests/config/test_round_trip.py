@@ -106,9 +106,11 @@ TEXT = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(name=TEXT)
 def test_any_text_reads_back(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    """It alone draws texts for a config."""
     path = tmp_path_factory.getbasetemp() / "round_trip.yaml"
     path.write_text(VALID.replace("Digits: {", "Arrays: {file: /a.csv, target: y, task: regression, "))
     config = load_config(path)

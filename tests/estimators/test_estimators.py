@@ -95,7 +95,9 @@ def test_layers_and_an_optimizer_of_ones_own() -> None:
     assert own.score(*points()) > 0.9
 
 
+@pytest.mark.slow
 def test_a_wrong_gradient_ends_fit() -> None:
+    """It alone has a wrong gradient in a fit."""
     with pytest.raises(GradientMismatch, match="WrongTanh"):
         ManualClassifier((4,), WrongTanh, epochs=1).fit(*points())
     ManualClassifier((4,), WrongTanh, epochs=1, check_every=0).fit(*points())
@@ -143,7 +145,9 @@ def test_what_is_refused(settings: dict[str, Any], error: type[Exception], messa
         ManualClassifier(**settings).fit(*points())
 
 
+@pytest.mark.slow
 def test_a_fit_that_fails_changes_nothing() -> None:
+    """It alone fails in every way that a fit can."""
     X, labels = points()
     own = ManualClassifier((4,), epochs=1, random_state=0)
     own.set_params(activation=WrongTanh)

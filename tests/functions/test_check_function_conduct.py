@@ -109,8 +109,10 @@ MISCONDUCT: list[tuple[Function, Function, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("forward", "backward", "words"), MISCONDUCT)
 def test_a_pair_that_misbehaves_is_named(forward: Function, backward: Function, words: str) -> None:
+    """It alone has every bad habit of a pair."""
     KEPT.clear()
     report = check_function((forward, backward), definition, [np.random.default_rng(0).standard_normal((4, 3))])
     assert words in said(report)

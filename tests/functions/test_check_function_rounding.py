@@ -64,8 +64,11 @@ def test_what_takes_float32_alone_is_judged_by_its_distance_to_float64() -> None
     assert not check_function(normalize(1.0001, only=torch.float32), definition_of_normalize, [wide]).passed
 
 
+@pytest.mark.slow
 def test_what_is_wrong_in_float64_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No terms of its own excuse it, and to measure them takes longer than all else."""
+    """No terms of its own excuse it, and to measure them takes longer than all else.
+    It alone counts the measurements of a wrong formula.
+    """
     measured = []
 
     def own_sensitivities(case: FunctionCase) -> dict[str, float]:
@@ -142,9 +145,12 @@ def test_large_values_are_judged(dtype: str, error: float, sign: int, *, only: b
     assert rows.keys() <= {"kinds large", "kinds scattered"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("only", [None, "float32"])
 def test_what_is_rounding_of_large_values_is_not_blamed(only: str | None) -> None:
-    """Of a softmax that has become 1 the terms cancel; exp(x - log(sum(exp(x)))) rounds what it takes exp of."""
+    """Of a softmax that has become 1 the terms cancel; exp(x - log(sum(exp(x)))) rounds what it takes exp of.
+    It alone has large values that are right.
+    """
 
     class Softmax(torch.autograd.Function):
         @staticmethod
@@ -167,8 +173,11 @@ def test_what_is_rounding_of_large_values_is_not_blamed(only: str | None) -> Non
         assert report.passed, report
 
 
+@pytest.mark.slow
 def test_what_is_rounding_beside_what_is_no_number() -> None:
-    """exp(x - the largest of all) is 0 in the other groups: 0 / 0 in the reference, where groups are judged by none."""
+    """exp(x - the largest of all) is 0 in the other groups: 0 / 0 in the reference, where groups are judged by none.
+    It alone has rounding beside infinities.
+    """
 
     def by_largest(x: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
         terms = (x - x.max().detach()).exp()
@@ -272,8 +281,10 @@ def test_terms_that_are_complex_are_rounded_too() -> None:
     assert not check_function(wrong, of_powers(directly), [base, factor, x], **options).agrees
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [0.0, 1e-10])
 def test_numpys_transforms_are_rounded_too(error: float) -> None:
+    """It alone has NumPy's Fourier transforms."""
     def forward(x: Array, kernel: Array) -> Any:
         size = 2 * x.shape[-1]
         found = np.fft.irfft(np.fft.rfft(x, size) * np.fft.rfft(kernel, size), size)

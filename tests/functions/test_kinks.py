@@ -82,10 +82,11 @@ def test_entries_that_tie_share_the_gradient() -> None:
     assert wrong_kinds(maximum, to_each(np.ones_like), reference, [X]) == ["tied", "zero"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("shape", [(4, 5), (3, 8)])
 def test_one_of_the_entries_that_tie_may_have_it_all(shape: tuple[int, int], first: bool) -> None:
-    """amax shares it among them."""
+    """amax shares it among them. It alone gives the whole gradient to one of the entries that tie."""
 
     def backward(grad: Any, cache: Any) -> Any:
         at = cache.argmax(1) if first else cache.shape[1] - 1 - cache[:, ::-1].argmax(1)
@@ -97,10 +98,13 @@ def test_one_of_the_entries_that_tie_may_have_it_all(shape: tuple[int, int], fir
     assert wrong_kinds(maximum, backward, lambda x: x.amax(1), [x]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize(("N", "D", "M"), [(3, 2, 3), (5, 4, 3), (8, 3, 4)])
 def test_many_kinks_in_one_entry(N: int, D: int, M: int, slope: float) -> None:
-    """All of a column's pre-activations may be 0: the bias's gradient is the sum of their slopes."""
+    """All of a column's pre-activations may be 0: the bias's gradient is the sum of their slopes.
+    It alone has so many kinks that random moves show few of their slopes.
+    """
 
     def forward(x: Any, w: Any, b: Any) -> Any:
         return np.maximum(x @ w + b, 0), (x, w, x @ w + b)
@@ -135,7 +139,9 @@ def test_the_report_names_the_place_and_both_slopes() -> None:
     assert sentence.startswith("grad_x, random upstream[1, 0] is ")
 
 
+@pytest.mark.slow
 def test_float32_and_16_bits() -> None:
+    """It alone has kinks in low precision."""
     for dtype in ("float32", "bfloat16"):
         report = check_function(HalfAtZero, torch.relu, [torch.from_numpy(X)], dtypes=[dtype], only=["kinds"])
         assert [row.variant for row in report.wrong] == []
@@ -180,11 +186,13 @@ def test_where_the_slope_has_no_bound_nothing_is_excused() -> None:
     assert wrong_kinds(root, back, reference, [X]) == ["tied", "zero", "spread"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [0.5, 0.999, 1.0, 1.001, 1.1])
 @pytest.mark.parametrize("shape", [(2,), (4, 3), (1, 20)])
 def test_of_a_norm_at_zero_each_vector_of_length_at_most_one_is_a_gradient(
     shape: tuple[int, ...], length: float
 ) -> None:
+    """It alone has a kink whose gradients fill a ball."""
     vector = np.random.default_rng(0).standard_normal(shape)
     vector *= length / np.sqrt((vector**2).sum(-1, keepdims=True))
 

@@ -87,6 +87,7 @@ def log(x: Any) -> Any:
     return np.log(x), x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("forward", "backward"),
     [
@@ -98,7 +99,9 @@ def log(x: Any) -> Any:
     ids=["log", "sqrt", "inverse", "exp"],
 )
 def test_without_a_reference_what_has_no_number_is_left_out(forward: Any, backward: Any) -> None:
-    """An output that is NaN or infinite hides nothing of the others, and nobody is blamed for it."""
+    """An output that is NaN or infinite hides nothing of the others, and nobody is blamed for it.
+    It alone has differences of forward that are no numbers.
+    """
     x = np.random.default_rng(5).uniform(0.2, 1.2, (2, 3))
     with np.errstate(all="ignore"):
         right = check_function((forward, backward), None, [x], only=["kinds", "grad_output"])

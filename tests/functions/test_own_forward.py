@@ -32,13 +32,16 @@ def inputs() -> list[Any]:
     return [generator.standard_normal(shape) for shape in ((4, 3), (3, 2), (2,))]
 
 
+@pytest.mark.slow
 def test_a_right_pair_passes_and_the_report_says_what_was_shown() -> None:
+    """It alone has a right pair without a reference."""
     report = check_function((affine, affine_back), None, inputs())
     assert report.passed, report
     assert str(report).startswith("7 tensors fit its own forward; worst ")
     assert "only that forward and backward fit was shown" in " ".join(str(report).split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "name"),
     [
@@ -48,6 +51,7 @@ def test_a_right_pair_passes_and_the_report_says_what_was_shown() -> None:
     ],
 )
 def test_a_wrong_gradient_is_named(wrong: Any, name: str) -> None:
+    """It alone has wrong pairs without a reference."""
     report = check_function((affine, lambda s, g: wrong(affine_back(s, g))), None, inputs(), only=["retain_graph"])
     assert not report.agrees
     assert f": {name}," in str(report)

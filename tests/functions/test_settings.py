@@ -72,9 +72,12 @@ def test_what_is_set_around_the_check_is_said(around: AbstractContextManager[obj
         check_function(torch.sin, torch.sin, [torch.ones(3)])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # which torch.compile reads
 def test_what_is_compiled_stays_compiled() -> None:
-    """Behind its limit of recompilations torch.compile runs the function as it is, which is a wrong one here."""
+    """Behind its limit of recompilations torch.compile runs the function as it is, which is a wrong one here.
+    It alone checks what torch.compile compiles.
+    """
 
     def sine(x: torch.Tensor) -> torch.Tensor:
         return x.sin() if torch.compiler.is_compiling() else x.cos()

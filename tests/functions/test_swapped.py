@@ -62,8 +62,10 @@ def several(*factors: float) -> type[Function]:
     return Several
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 def test_an_output_whose_gradient_is_lost(dtype: str) -> None:
+    """It alone loses the gradient of one of several outputs."""
     def reference(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return x.sin(), x.cos(), x**2
 

@@ -228,7 +228,9 @@ def test_the_ending_is_the_format(tmp_path: Path, ending: str) -> None:
     assert sorted(os.listdir(tmp_path)) == [output.name, "run"]
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
+    """It alone draws in two processes."""
     run = write_run(tmp_path / "run")
     code = (
         "import sys; from pathlib import Path; from nn_manual.plotting import plot_runs;"

@@ -179,8 +179,10 @@ def pixels(figure: Figure) -> Array:
     return matplotlib.image.imread(buffer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "tensor"), [(0, 0), (123_456, 21), (199_999, 39)])
 def test_one_bad_cell_of_eight_million_is_seen(step: int, tensor: int) -> None:
+    """It alone draws so large a map."""
     percent = np.ones((200_000, 40))
     verdict = np.zeros(percent.shape, np.int8)
     percent[step, tensor], verdict[step, tensor] = 150.0, MISMATCH

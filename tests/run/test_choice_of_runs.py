@@ -56,9 +56,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return made
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_kept(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In config.yaml and in checkpoints. The run of that config.yaml has the same bytes, without the cache too; so has
     the next run of the first config, and one that was stopped and went on.
+    It alone measures for a run.
     """
     config = write_config(tmp_path, COMPILED)
     run(load_config(config), tmp_path / "run")
@@ -99,16 +101,20 @@ def stop_at(step: int, config: Any, directory: Path, monkeypatch: pytest.MonkeyP
             run(config, directory)
 
 
+@pytest.mark.slow
 def test_the_config_decides(machine: Machine, tmp_path: Path) -> None:
+    """It alone gives each BLAS in a config."""
     text = COMPILED + "blas: numpy\nthreads: 1\n"
     run(load_config(write_config(tmp_path, text)), tmp_path / "run")
     assert {*machine.used} == {"numpy 1"}  # not measured
     assert "blas: numpy\nthreads: 1\n" in (tmp_path / "run" / "config.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_may_take_another(
     machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """It alone resumes with another BLAS."""
     run(load_config(write_config(tmp_path, COMPILED)), tmp_path / "run")
     resume(tmp_path / "run", ["epochs=4", "blas=numpy"])
     assert machine.used[-1] == "numpy 1"
@@ -154,9 +160,11 @@ def test_bad_input(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_blas_that_is_gone_is_refused_when_a_run_goes_on(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """It alone resumes without its BLAS."""
     run(load_config(write_config(tmp_path, COMPILED)), tmp_path / "run")
     assert machine.used
     monkeypatch.setitem(blas._FINDERS, "scipy", lambda: None)

@@ -257,9 +257,11 @@ def test_names_of_another_kind(tmp_path: Path, names: str, words: str) -> None:
     assert str(caught.value).startswith(f"{tmp_path / 'small.yaml'}:8:{46 if names[0] == '{' else 38}: ")
 
 
+@pytest.mark.slow
 def test_a_run_starts_there_and_goes_on_without_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """It alone resumes a run whose first weights are gone."""
     found = safetensors.numpy.load_file(FILES / "model.safetensors")
     path = write(tmp_path, found | {"old.head": np.ones(2)}, GPT2)
     run(load_config(path, ["optimizer.SGD.lr=0"]), tmp_path / "still")
@@ -275,7 +277,9 @@ def test_a_run_starts_there_and_goes_on_without_the_file(
     ).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_without_a_checkpoint_starts_there_again(tmp_path: Path) -> None:
+    """It alone starts such a run a second time."""
     path = write(tmp_path, small())
     run(load_config(path), tmp_path / "whole")
     before = (tmp_path / "whole" / "model.safetensors").read_bytes()

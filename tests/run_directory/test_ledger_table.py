@@ -87,8 +87,11 @@ def test_a_bad_line_is_named_with_its_number(tmp_path: Path, change: dict[str, A
     assert str(caught.value).startswith(f"{path}:2: {problem}")
 
 
+@pytest.mark.slow
 def test_reading_takes_little_more_than_the_table(tmp_path: Path) -> None:
-    """Not the file's text, nor its numbers as Python's objects, of which each takes 24 bytes."""
+    """Not the file's text, nor its numbers as Python's objects, of which each takes 24 bytes.
+    It alone measures the memory of a long ledger.
+    """
     names = [f"{index}.grad_weight" for index in range(200)]
     steps = ({"step": step, "errors": {name: [step / 7, 0.1] for name in names}} for step in range(1, 1001))
     path = write(tmp_path / "g", *steps)

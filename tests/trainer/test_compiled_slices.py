@@ -92,8 +92,10 @@ def test_the_steps_are_those_of_plain_slices(between: str, settings: dict[str, A
     assert compiled.model.first_row == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", ["relu", "children"])
 def test_the_steps_are_those_of_the_whole_batch(between: str) -> None:
+    """It alone compares compiled slices with the whole batch."""
     sliced, losses = trained(between=between, check_every=1)
     whole, expected = trained(between=between, slicing=Slicing())
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
@@ -140,8 +142,9 @@ def test_a_wrong_value_of_the_plan_is_found(wrong: str, message: str, monkeypatc
         trained(check_every=1)
 
 
+@pytest.mark.slow
 def test_buffers_that_what_was_kept_moves_wrongly_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What moves the buffers is the plan's mean and variance."""
+    """What moves the buffers is the plan's mean and variance. It alone keeps wrong buffers for compiled slices."""
     results = plan.Plan.results
 
     def faulty(self: plan.Plan, *given: Any) -> dict[str, Array]:
@@ -221,7 +224,9 @@ def test_sync_batch_norm_is_refused() -> None:
         trained(between="buffers", slicing=Slicing(2, sync_batch_norm=True))
 
 
+@pytest.mark.slow
 def test_groups_have_settings_of_their_own_and_shared_parameters_are_sums() -> None:
+    """It alone has groups and shared parameters in compiled slices."""
     def final(*, compiled: bool) -> Array:
         layers = Linear(6, 6), ReLU(), Linear(6, 6), Linear(6, 4)
         model = Sequential(*layers, seed=0, tied=[("0.weight", "2.weight")])

@@ -56,10 +56,13 @@ def trained(optimizer: str, *, by_step: bool, **settings: object) -> tuple[Array
     return model.param_arena, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_step", [False, True])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_every_way_of_a_step_is_the_same(optimizer: str, by_step: bool) -> None:
-    """Unchecked, checked one by one, together, now and then, in slices, and compiled."""
+    """Unchecked, checked one by one, together, now and then, in slices, and compiled.
+    It alone moves the momentum in compiled and sliced steps.
+    """
     expected, scheduled = trained(optimizer, by_step=by_step, check_every=0)
     assert len({momentum for _, momentum in scheduled}) >= NUM_EPOCHS - 1
     settings: list[dict[str, object]] = [

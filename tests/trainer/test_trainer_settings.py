@@ -120,8 +120,10 @@ def test_what_is_set_is_what_a_trainer_made_with_it_does(settings: dict[str, Any
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"clip_grad_norm": 0.05}, {"loss": CrossEntropyLoss("sum")}])
 def test_plans_that_were_made_before_are_made_again(settings: dict[str, Any]) -> None:
+    """It alone changes settings between compiled steps."""
     expected = trained(classifier(**KINDS["plain"]), settings)
     for kind in ["compiled", "compiled slices"][: 2 - ("loss" in settings)]:
         np.testing.assert_allclose(trained(classifier(**KINDS[kind]), settings), expected, rtol=0, atol=1e-12)

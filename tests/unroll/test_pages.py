@@ -59,7 +59,9 @@ def test_loops_over_time_and_pieces_of_a_batch_stay_loops() -> None:
     assert "grad_c_1 = grad_h_1 * dh_dc_1[t] + grad_c_1" in lines
 
 
+@pytest.mark.slow
 def test_layers_of_one_kind_become_functions() -> None:
+    """It alone unrolls a deep net of many kinds."""
     page = page_of("gpt", "data.Text.stride=4096")
     names = ["layer_norm", "causal_self_attention", "linear", "gelu"]
     functions = [line.split("(")[0][4:] for line in page.splitlines() if line.startswith("def ")]

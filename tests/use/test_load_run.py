@@ -154,9 +154,12 @@ def test_layers_that_have_changed_are_noted(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_figure")
 def test_a_project_that_has_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says where the layers lie now. A run that goes on remembers it."""
+    """It says where the layers lie now. A run that goes on remembers it.
+    It alone loads a run whose project has moved.
+    """
     project, moved = tmp_path / "project", tmp_path / "moved"
     project.mkdir()
     (project / "my_layers.py").write_text(SQUARE)
@@ -310,9 +313,10 @@ class TestARunThatHasNotEnded:
             load_run(directory, "best")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "has_ended"), [("config.yaml", True), ("data.json", True), ("data.json", False)])
 def test_a_file_that_was_edited_is_refused(tmp_path: Path, file: str, *, has_ended: bool) -> None:
-    """The weights would be those of another model, or get other numbers."""
+    """The weights would be those of another model, or get other numbers. It alone edits each file of a run."""
     run(load_config(write_config(tmp_path), ["epochs=1"]), tmp_path / "run")
     if not has_ended:
         (tmp_path / "run" / "summary.json").unlink()

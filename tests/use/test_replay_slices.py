@@ -56,9 +56,12 @@ def test_the_formula_of_such_slices_is_among_the_sources(tmp_path: Path) -> None
     assert {"nn_manual.step.slices.cut", "nn_manual.step.slices.gradient_sum"}.isdisjoint(sources_of(whole))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_slice_draws_what_it_drew(compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the third of four: its rows in the batch give it its masks. A plan runs it again where one ran it."""
+    """It is the third of four: its rows in the batch give it its masks. A plan runs it again where one ran it.
+    It alone replays random layers in slices.
+    """
     rows_run: list[int] = []
     run = Plan.run
 
@@ -87,9 +90,12 @@ def wrong_denominator(self: CrossEntropyLoss, target: Array) -> float:  # noqa: 
     return 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 def test_what_slices_make_together(compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices of 4, 4, 3 and 3 that weigh the same: each is right, their sum isn't. They run again, all of them."""
+    """Slices of 4, 4, 3 and 3 that weigh the same: each is right, their sum isn't. They run again, all of them.
+    It alone replays sums of slices.
+    """
     with monkeypatch.context() as context:
         context.setattr(CrossEntropyLoss, "denominator", wrong_denominator)
         found = mismatch(tmp_path / "run", DROPOUT, f"compiled={str(compiled).lower()}")

@@ -237,8 +237,10 @@ def stated_check(lines: list[str]) -> str:
     return " ".join(line.strip() for line in lines[start:]).removeprefix("gradient check: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_config_has_a_row_for_each_layer_and_the_models_parameters(path: Path) -> None:
+    """It alone summarizes each config."""
     config = load_config(path)
     lines = summary(config).splitlines()
     assert max(map(len, lines)) <= 80

@@ -30,8 +30,12 @@ RECURRENT: dict[tuple[str, str, str], str] = {
     },
     ("PaddedGRU.forward", STACKED, STACKED.replace("input, mask", "input, input")): PADDED,
     **{
-        ("PaddedGRU.forward", line, line.replace("swapaxes(0, 1)", "swapaxes(1, 0)")): TWO_AXES
-        for line in (STACKED, KEPT)
+        (method, line, line.replace("swapaxes(0, 1)", "swapaxes(1, 0)")): TWO_AXES
+        for method, line in (
+            *(("PaddedGRU.forward", STACKED), ("PaddedGRU.forward", KEPT)),
+            ("PaddedGRU.backward", "grad_output = _kept(grad_output, mask).swapaxes(0, 1)"),
+            ("PaddedGRU.backward", "return grad_input.swapaxes(0, 1)"),
+        )
     },
     **{
         (f"LSTM.{method}", line, line.replace("4 * self", mutated)): LEFT_OVER

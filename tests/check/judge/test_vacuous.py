@@ -242,8 +242,10 @@ def test_where_a_reference_takes_no_random_numbers_zeros_are_unproven() -> None:
     assert "0 (OfPositive): 0.output is zero everywhere" in report.vacuous
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"slicing": Slicing(2)}, {"compiled": True}], ids=["plain", "cut", "jit"])
 def test_an_unchecked_last_batch_of_another_size_leaves_a_random_layer_to_be_judged(settings: dict[str, Any]) -> None:
+    """It alone leaves a random layer to a later batch."""
     model = Sequential(Linear(3, 4), Sigmoid(), Dropout(0.5), Linear(4, 2))
     model.param_arena[...] = 0
     trainer = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1), check_every=2, **settings)

@@ -32,7 +32,9 @@ def off_by_rounding(steps: list[Step]) -> dict[int, Differences]:
     return {step.number: step.check.found for step in steps if step.check is not None and step.check.rounding}
 
 
+@pytest.mark.slow
 def test_it_finds_what_the_checker_finds_at_once() -> None:
+    """It alone compares excuses in groups with those of single steps."""
     found, alone = off_by_rounding(trained()), off_by_rounding(trained(check_memory=0))
     assert found
     assert list(found) == list(alone)

@@ -216,7 +216,9 @@ def test_seven_numbers_have_every_value_too(bound: float) -> None:
     assert [row.name for row in report.wrong] == ["kinds spread"]
 
 
+@pytest.mark.slow
 def test_large_inputs_are_cut_for_the_rows() -> None:
+    """It alone cuts large inputs."""
     x, y = inputs(torch.Generator().manual_seed(0), 300, 250)
     assert check_function(Product, product, [x, y]).passed
     report = check_function(Blocked, product, [x, y])
@@ -255,8 +257,10 @@ class Noisy(Product):
         return Product.backward(context, grad_output)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "d"), [(9, 16), (1 << 30, 1 << 20)])
 def test_layouts_and_determinism_on_a_large_size(n: int, d: int) -> None:
+    """It alone compares layouts on a large size."""
     families = ["grad_output", "inputs", "determinism"]
     report = check_function(Vectorized, product, inputs, sizes={"N": n, "D": d}, only=families)
     layouts = ("transposed", "expanded", "strided", "rows apart")
@@ -269,7 +273,9 @@ def test_layouts_and_determinism_on_a_large_size(n: int, d: int) -> None:
     assert check_function(Product, product, inputs, sizes={"N": n, "D": d}, only=families).passed
 
 
+@pytest.mark.slow
 def test_layouts_on_large_inputs_that_are_given() -> None:
+    """It alone has large inputs that are given."""
     x, y = inputs(torch.Generator().manual_seed(0), 300, 252)
     report = check_function(Vectorized, product, [x, y], skip=["kinds"])
     assert {row.name for row in report.wrong} >= {"grad_output transposed", "inputs strided"}

@@ -55,8 +55,10 @@ def test_axes_may_have_changed_places_in_memory(
     assert check_function(Product, product, given).passed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("block", "sizes"), [(256, [256, 512, 1024, 2048, 4096]), (1024, [1024, 2048, 4096])])
 def test_a_size_that_blocks_divide(block: int, sizes: list[int]) -> None:
+    """It alone has a kernel that is right only where blocks divide the size."""
     class LosesLast(Product):
         @staticmethod
         @once_differentiable
@@ -83,7 +85,9 @@ class LosesTail(Product):
         return grads
 
 
+@pytest.mark.slow
 def test_a_layout_meets_a_size_that_blocks_do_not_divide() -> None:
+    """It alone has a tail that is wrong in one layout."""
     report = check_function(LosesTail, product, inputs, sizes={"N": 4, "D": 96})
     assert [found.name for found in report.wrong] == [
         f"grad_output {layout}" for layout in ("transposed", "expanded", "strided", "rows apart")
@@ -93,7 +97,9 @@ def test_a_layout_meets_a_size_that_blocks_do_not_divide() -> None:
     assert taken.passed, taken  # it was said that it takes no others
 
 
+@pytest.mark.slow
 def test_each_dtype_meets_a_tail() -> None:
+    """It alone has a tail that is wrong in one dtype."""
     class LosesLast(Product):
         @staticmethod
         @once_differentiable

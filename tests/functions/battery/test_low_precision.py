@@ -77,7 +77,9 @@ class WrongInBfloat16(Product):
         return grad_output * y, grad_output * x
 
 
+@pytest.mark.slow
 def test_each_dtype_has_other_values_and_layouts() -> None:
+    """It alone has a mistake in one layout of one dtype."""
     def wrong(**options: Any) -> set[str]:
         dtypes = ["float64", "bfloat16"]
         sizes = {"N": 4, "D": 5}
@@ -100,8 +102,11 @@ def test_a_kernel_of_one_dtype_alone() -> None:
     assert "raised TypeError: torch.bfloat16 alone at " in row.note
 
 
+@pytest.mark.slow
 def test_mixed_dtypes_are_judged_each_in_its_own() -> None:
-    """The weight's gradient has 24 bits: an error of a rounding of 16 is wrong there."""
+    """The weight's gradient has 24 bits: an error of a rounding of 16 is wrong there.
+    It alone has inputs of several dtypes.
+    """
 
     class Rounds(scaled(0)):  # type: ignore[misc] # a base that is made
         @staticmethod
@@ -141,7 +146,9 @@ def test_what_rounding_chooses_is_not_judged() -> None:
     assert [failure.name for failure in report.failures] == ["output 1"]
 
 
+@pytest.mark.slow
 def test_a_tolerance_of_ones_own() -> None:
+    """It alone gives a low precision its own tolerance."""
     function = scaled(1e-3)  # off by this much: between the two tolerances
     assert not check_function(function, definition, inputs, sizes={"N": 4, "D": 5}).passed
     assert check_function(function, definition, inputs, sizes={"N": 4, "D": 5}, tolerance=2e-3).passed
@@ -226,9 +233,12 @@ def test_long_positions_in_16_bits_show(*, in_16_bits: bool) -> None:
     assert {"sizes T=1024", "sizes T=1025"} <= wrong <= past if in_16_bits else not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_16_bits", [True, False])
 def test_angles_in_16_bits_show_in_another_dtype(*, in_16_bits: bool) -> None:
-    """There the longest row has 129: a product of position and frequency in bfloat16 is off by up to half a radian."""
+    """There the longest row has 129: a product of position and frequency in bfloat16 is off by up to half a radian.
+    It alone has angles in 16 bits.
+    """
 
     def rotated(x: torch.Tensor, dtype: torch.dtype = torch.float64) -> torch.Tensor:
         frequencies = 0.3 ** torch.arange(x.shape[1], dtype=torch.float64)

@@ -232,7 +232,9 @@ def test_a_function_that_says_so_is_differentiable_once() -> None:
     assert (row.verdict, row.note) == ("right", "differentiable once, and says so")
 
 
+@pytest.mark.slow
 def test_rows_leave_out_what_the_values_have_shown() -> None:
+    """It alone counts the rows after a wrong value."""
     class Twice(ReadsGradient):
         @staticmethod
         @once_differentiable
@@ -309,7 +311,9 @@ def test_a_class_is_no_function() -> None:
         check_function(torch.nn.Tanh, torch.tanh, [torch.ones(2)])
 
 
+@pytest.mark.slow
 def test_time_and_memory_stand_in_one_row() -> None:
+    """It alone measures a slow function."""
     class Wastes(Product):
         @staticmethod
         def forward(context: Any, x: Any, y: Any) -> Any:

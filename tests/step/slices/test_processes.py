@@ -172,11 +172,11 @@ def results_of(directory: Path) -> dict[str, Any]:
         ("two", "alone"),
         slow("four", "alone"),
         slow("last_two", "last_alone"),
-        ("norm_three", "norm_alone"),
+        slow("norm_three", "norm_alone"),
         slow("sync_two", "sync_alone"),
         slow("sync_three", "sync_alone"),
         slow("four_before", "alone"),
-        ("compiled_three", "compiled_alone"),
+        slow("compiled_three", "compiled_alone"),
     ],
 )
 def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: Path, name: str, other: str) -> None:
