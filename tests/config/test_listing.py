@@ -25,7 +25,7 @@ def test_every_component_and_every_key(kind: str) -> None:
     assert lines[0] == kind
     assert max(map(len, lines)) <= 80
     names = [line.strip().partition(":")[0] for line in lines if line.startswith("  ") and line[2] != " "]
-    known = components(KIND_NAMES[kind])
+    known: dict[str, type] = components(KIND_NAMES[kind])
     assert names == sorted(known.keys() | ({"Sequential"} if kind == "layers" else set()))
     text = "\n".join(lines)
     for component in known.values():
