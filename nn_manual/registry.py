@@ -5,6 +5,7 @@ A component is registered by being exported from its room: nobody keeps a second
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -60,6 +61,7 @@ def examples(classes: Mapping[str, type[Any]]) -> list[Any]:
     return [example for component in classes.values() for example in component.examples()]
 
 
+@functools.cache
 def takes_layers(layer_class: type) -> bool:
     """Whether a class takes layers as positional arguments, as Sequential does: a config gives it a list of layers."""
     kinds = [parameter.kind for parameter in inspect.signature(layer_class).parameters.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
@@ -145,6 +146,11 @@ def _value(hint: Any) -> Schema:
         return {"enum": list(members)}
     if get_origin(hint) is tuple:  # of members of one type
         return {"type": "array", "items": _value(members[0]), "minItems": len(members), "maxItems": len(members)}
+    return _of_plain_values(hint)
+
+
+@functools.cache
+def _of_plain_values(hint: Any) -> Schema:
     return adapter(hint).json_schema()
 
 

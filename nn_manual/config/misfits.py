@@ -89,7 +89,7 @@ class _Fit:
         #: text that has as many different characters, or fewer.
         self.may_have_more_classes = False
 
-    def input(self, first: Any, path: str, split: Split) -> None:
+    def input(self, first: Layer, path: str, split: Split) -> None:
         """Check that the first layer takes the data's numbers: indices, or real numbers."""
         if takes_layers(type(first)):
             name, inner = next(iter(first.children().items()))

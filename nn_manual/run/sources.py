@@ -59,8 +59,11 @@ def _beside(name: str) -> Iterator[str]:
 
 def _modules_in(folder: Path) -> Iterator[str]:
     """The modules that were imported from the folder itself, not those of an environment that lies in it, say."""
+    tops = {path.name.removesuffix(".py") for path in folder.glob("*")}
     for name, module in list(sys.modules.items()):
         top = name.partition(".")[0]
+        if top not in tops:  # to resolve the paths of thousands of modules takes a tenth of a second
+            continue
         file = Path(getattr(module, "__file__", None) or "").resolve()
         if file == folder / f"{top}.py" or file.is_relative_to(folder / top):
             yield name
