@@ -76,7 +76,7 @@ def test_it_says_what_is_left_out_and_what_is_judged_otherwise(
         "wrong ones caught    0 of 1",
         "and named            0 of 1",
     ]
-    assert slowest.startswith("the slowest, in seconds of a processor: mended: ")
+    assert slowest.startswith("the slowest of each package, in seconds of a processor: mended: ")
     assert left_out == "left out: timm: No module named 'timm'"
 
 
