@@ -121,7 +121,9 @@ def test_the_other_layers_train_checked(layer: str, lines: str) -> None:
     assert cli.main(["check", "run/config.yaml"]) == 0
 
 
+@pytest.mark.slow
 def test_the_layer_over_sequences_trains_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    """It alone trains the page's layer over sequences."""
     generator = np.random.default_rng(0)
     lengths = generator.integers(1, 6, 40, endpoint=True)
     np.savez("sequences.npz", x=generator.standard_normal((40, 6, 3)), y=np.arange(40) % 2, lengths=lengths)

@@ -55,8 +55,11 @@ def test_a_gradient_of_which_cancellation_leaves_few_digits_is_rounding(dtype: t
         assert report.failures[0].name.startswith("grad_x")
 
 
+@pytest.mark.slow
 def test_what_takes_float32_alone_is_judged_by_its_distance_to_float64() -> None:
-    """The reference's gradient of two features is 60% off in float32: three times that is all that can be asked."""
+    """The reference's gradient of two features is 60% off in float32: three times that is all that can be asked.
+    It alone refuses float64.
+    """
     x = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
     assert check_function(normalize(only=torch.float32), definition_of_normalize, [x]).passed
     wide = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
@@ -95,8 +98,10 @@ def test_rounding_is_said_to_be_rounding() -> None:
     assert "rounding" in str(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_wrong_formula_for_ties_is_no_rounding(dtype: str) -> None:
+    """It alone is wrong at ties by as little as rounding."""
     def forward(x: Array) -> tuple[Array, Array]:
         output = x.max(axis=-1, keepdims=True)
         return output, x == output

@@ -192,9 +192,10 @@ def passes(function: str, reference: str | None, shapes: str = "NxD,D", sizes: s
     return check_named_function(request).passed
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kernels")
 def test_a_pair() -> None:
-    """It gets NumPy arrays."""
+    """It gets NumPy arrays. It alone names the two functions of a pair."""
     assert passes("forward", "definition", backward="the_kernels:backward")
     assert passes("pair", "definition")
     assert not passes("forward", "definition", backward="the_kernels:wrong_backward")

@@ -89,7 +89,9 @@ def test_inputs_by_name() -> None:
     assert report.passed, report
 
 
+@pytest.mark.slow
 def test_habits_of_classes_are_notes() -> None:
+    """It alone has every habit of a class."""
     rows = {row.name: row for row in check_function(HandwrittenClass(AddsUp, IN_A_LIST), reference, inputs()).rows}
     assert (rows["retain_graph"].verdict, rows["retain_graph"].note) == (
         "right",

@@ -62,8 +62,10 @@ def wrong_kinds(forward: Any, backward: Any, reference: Any, inputs: list[Any], 
     return [row.variant for row in report.wrong]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [0.0, 0.3, 1.0])
 def test_each_slope_between_both_is_right(slope: float) -> None:
+    """It alone has slopes between those of both sides."""
     assert wrong_kinds(relu, slope_at_zero(slope), torch.relu, [X]) == []
 
 

@@ -177,6 +177,7 @@ def with_ties(of_equal: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     return backward
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("of_equal", "agrees"),
     [
@@ -190,7 +191,9 @@ def with_ties(of_equal: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     ],
 )
 def test_entries_that_tie_in_a_sort(of_equal: Any, agrees: bool) -> None:
-    """Each may have the slope of any of their places, but all together have these slopes once each."""
+    """Each may have the slope of any of their places, but all together have these slopes once each.
+    It alone sorts equal entries without a reference.
+    """
     tied = np.array([[1.0, 1.0, 1.0, 0.0, 2.0]])
     report = check_function((ascending, with_ties(of_equal)), None, [tied], only=["retain_graph"])
     assert report.agrees == agrees, report
@@ -256,8 +259,11 @@ def test_a_random_forward_is_called_so(size: float) -> None:
     assert report.wrong == ()
 
 
+@pytest.mark.slow
 def test_the_sum_of_entries_that_tie_is_said_to_be_a_sum() -> None:
-    """A maximum that gives each of four equal entries the whole gradient: no slope of one of them is known."""
+    """A maximum that gives each of four equal entries the whole gradient: no slope of one of them is known.
+    It alone gives every entry that ties the whole gradient.
+    """
 
     def backward(saved: Any, grad_output: Any) -> Any:
         return (saved == saved.max(-1, keepdims=True)) * grad_output[:, None]

@@ -44,8 +44,10 @@ def test_a_function_whose_attributes_cannot_be_read() -> None:
     assert report.passed, report
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # which torch.compile reads
 def test_what_torch_compile_compiles_is_differentiable_once() -> None:
+    """It alone differentiates twice what torch.compile compiles."""
     compiled = torch.compile(lambda x: x.sin() * x, backend="aot_eager")
     report = check_function(compiled, lambda x: x.sin() * x, [torch.ones(3)], only=["twice"])
     assert {row.name: row.note for row in report.rows}["twice"] == "differentiable once, and says so"

@@ -84,12 +84,14 @@ def test_torch_s_is_the_same_but_for_its_bfloat16(settings: dict[str, Any]) -> N
         assert difference < 0.02 * np.linalg.norm(ours - before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [{}, {"check_memory": 0}, {"compiled": True}, {"slicing": Slicing(3)}],
     ids=["together", "one by one", "compiled", "sliced"],
 )
 def test_every_way_of_a_step_is_the_same(settings: dict[str, Any]) -> None:
+    """It alone moves matrices in compiled and sliced steps."""
     ends = []
     for own in ({"check_every": 0}, settings):
         model = net()

@@ -220,8 +220,10 @@ def test_no_key_covers_axes_and_nothing_leaves_the_figure(num_runs: int) -> None
 SIGNATURES = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF", ".PNG": b"\x89PNG"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", SIGNATURES)
 def test_the_ending_is_the_format(tmp_path: Path, ending: str) -> None:
+    """It alone writes each format."""
     output = tmp_path / f"loss{ending}"
     assert plot_runs([write_run(tmp_path / "run")], output) == output
     assert output.read_bytes().startswith(SIGNATURES[ending])

@@ -185,9 +185,11 @@ def test_the_first_process_alone_has_a_log(tmp_path: Path) -> None:
     check_log(tmp_path / "run", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", [[], ["--log", "tensorboard"]])
 @pytest.mark.usefixtures("tensorboard")
 def test_what_a_training_loads(config_path: Path, tmp_path: Path, log: list[str]) -> None:
+    """It alone looks at what a training without a log imports."""
     program = (
         "import sys, nn_manual.cli; nn_manual.cli.main(sys.argv[1:]);"
         "print([name in sys.modules for name in ('torch', 'tensorflow', 'tensorboard')])"

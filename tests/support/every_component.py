@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,14 +29,16 @@ Batches = list[tuple[Array, Array]]
 
 
 def with_each_dtype(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
-    """Parametrizes a test by the examples, with these names, and by `dtype`. The quick tests take the dtypes in turn,
-    one for each example; the slow ones take the other.
+    """Parametrizes a test by the examples, with these names, and by `dtype`. The quick tests take the first example of
+    each class in one dtype and the second one in the other; the slow ones take the rest.
     """
-    cases = [
-        pytest.param(*example, dtype, id=f"{example[0]}-{dtype}", marks=[pytest.mark.slow] if (i + j) % 2 else [])
-        for i, example in enumerate(examples)
-        for j, dtype in enumerate(DTYPES)
-    ]
+    cases, seen = [], Counter[type]()
+    for example in examples:
+        owner = example[0] if isinstance(example[0], type) else type(example[0])
+        for i, dtype in enumerate(DTYPES):
+            marks = [] if seen[owner] == i else [pytest.mark.slow]
+            cases.append(pytest.param(*example, dtype, id=f"{example[0]}-{dtype}", marks=marks))
+        seen[owner] += 1
     return pytest.mark.parametrize(f"{names}, dtype", cases)
 
 

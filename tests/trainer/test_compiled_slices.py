@@ -111,6 +111,7 @@ def test_a_check_changes_no_bit(between: str) -> None:
         assert np.array_equal(checked.model.state_dict()[name], array), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -121,7 +122,9 @@ def test_a_check_changes_no_bit(between: str) -> None:
     ],
 )
 def test_a_wrong_value_of_the_plan_is_found(wrong: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One number is wrong by a hundredth in the second slice of the first step, or after its update."""
+    """One number is wrong by a hundredth in the second slice of the first step, or after its update.
+    It alone has a wrong value in a compiled slice.
+    """
     results, run, count = plan.Plan.results, plan.Plan.run, iter(range(100))
 
     def faulty(self: plan.Plan, *given: Any) -> dict[str, Array]:

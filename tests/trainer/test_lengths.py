@@ -111,8 +111,9 @@ def test_a_model_that_heeds_lengths_is_not_compiled(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "note: this model isn't compiled: PaddedLSTM heeds lengths\n"
 
 
+@pytest.mark.slow
 def test_one_that_does_not_is_compiled() -> None:
-    """Without lengths."""
+    """Without lengths. It alone compiles a layer that could take lengths, and does not."""
     data = examples()
 
     def flat_net() -> Sequential:

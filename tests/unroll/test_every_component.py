@@ -84,7 +84,9 @@ def test_a_whole_net() -> None:
         assert line in lines
 
 
+@pytest.mark.slow
 def test_many_layers_of_one_kind_are_functions() -> None:
+    """It alone unrolls many layers of one kind."""
     model = Sequential(*(layer for _ in range(20) for layer in (Linear(4, 4), Tanh(), LayerNorm(4))), seed=0)
     generator = np.random.default_rng(0)
     input, target = (generator.standard_normal((6, 4), np.float32) for _ in range(2))

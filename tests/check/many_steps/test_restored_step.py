@@ -51,8 +51,11 @@ def state(trainer: Trainer) -> dict[str, Any]:
     return {name: np.asarray(value).tobytes() for name, value in {**arrays, **numbers, **noise}.items()}
 
 
+@pytest.mark.slow
 def test_steps_that_are_judged_leave_everything_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a training without any check, after each step and at the end."""
+    """As in a training without any check, after each step and at the end.
+    It alone compares all that a judged step must leave as it is.
+    """
     unchecked = trainer(check_every=0)
     expected = [state(unchecked) for _ in unchecked.epoch(points(NUM_STEPS), BATCH, seed=0, epoch=0)]
     judged, prove_alone = list[int](), Waiting.prove_alone

@@ -84,8 +84,11 @@ def test_memory_that_nobody_has_written_stays_so() -> None:
     assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined] # torch has no types here
 
 
+@pytest.mark.slow
 def test_on_a_device_runs_may_differ_by_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks that add to one number take turns as they come. The CPU passes for a device here."""
+    """Blocks that add to one number take turns as they come. The CPU passes for a device here.
+    It alone differs by rounding from run to run.
+    """
     monkeypatch.setattr(FunctionCase, "is_on_cuda", True)
     monkeypatch.setattr(time_and_memory, "_peak", lambda case, run: 0)  # noqa: ARG005 - it reads a device's memory
     words = "grad_x differs when it runs twice on the same inputs"

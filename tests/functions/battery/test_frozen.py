@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch.autograd import Function
 
@@ -43,7 +44,9 @@ class Adapted(torch.nn.Module):
         return (x + y) * self.weight * self.scale
 
 
+@pytest.mark.slow
 def test_a_frozen_parameter_has_no_gradient() -> None:
+    """It alone freezes the parameters of a module."""
     given = [values(3, 2, seed=2), values(3, 2, seed=3)]
     report = check_function(Adapted(fused=True, freezes=True), Adapted(fused=False, freezes=True), given, skip=["cost"])
     assert report.passed, report

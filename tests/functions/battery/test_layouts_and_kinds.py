@@ -145,8 +145,11 @@ def test_a_full_size_that_cannot_be_tried_is_said_at_the_head() -> None:
     assert "raised by the function that makes the inputs, for {'N': 9, 'D': 200}" in said
 
 
+@pytest.mark.slow
 def test_a_threshold_of_what_another_input_scales() -> None:
-    """A quantizer with a learned scale, whose gradient at the ends of its range is 1, and of the wrong one 0."""
+    """A quantizer with a learned scale, whose gradient at the ends of its range is 1, and of the wrong one 0.
+    It alone has a threshold of what another input scales.
+    """
 
     def clipped(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
         quotient = x / scale  # torch's own clamp has 1, 1/2 or 0 at its ends, by its version
@@ -282,7 +285,9 @@ def test_layouts_on_large_inputs_that_are_given() -> None:
     assert "x 300x252" in report.wrong[0].note
 
 
+@pytest.mark.slow
 def test_a_tile_in_the_corner() -> None:
+    """It alone is wrong in the last tile of both axes."""
     class Corner(Product):
         @staticmethod
         @once_differentiable

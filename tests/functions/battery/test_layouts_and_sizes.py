@@ -125,7 +125,9 @@ class EvenAlone(LosesTail):
         return Product.forward(context, x, y)
 
 
+@pytest.mark.slow
 def test_a_size_with_a_tail_is_even_where_odd_ones_are_refused() -> None:
+    """It alone refuses odd sizes."""
     def even(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         if x.shape[1] % 2:
             raise ValueError("an odd size")

@@ -93,7 +93,9 @@ def test_each_dtype_has_other_values_and_layouts() -> None:
     assert wrong(skip=["dtype bfloat16"]) == set()
 
 
+@pytest.mark.slow
 def test_a_kernel_of_one_dtype_alone() -> None:
+    """It alone takes one dtype of 16 bits."""
     function = scaled(0, only=torch.bfloat16)
     assert check_function(function, definition, inputs, sizes={"N": 4, "D": 5}, dtypes=["bfloat16"]).passed
     report = check_function(function, definition, inputs, sizes={"N": 4, "D": 5}, dtypes=["bfloat16", "float16"])
@@ -124,8 +126,11 @@ def test_mixed_dtypes_are_judged_each_in_its_own() -> None:
     assert check_function(scaled(0), definition, [x.bfloat16(), weight]).passed
 
 
+@pytest.mark.slow
 def test_what_rounding_chooses_is_not_judged() -> None:
-    """The places of the largest of a product: in float16 large ones are infinite, and the kernel sums in float32."""
+    """The places of the largest of a product: in float16 large ones are infinite, and the kernel sums in float32.
+    It alone has a choice that rounding makes.
+    """
 
     def largest(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         value, place = (x * weight).softmax(-1).topk(2)

@@ -16,7 +16,9 @@ def values(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+@pytest.mark.slow
 def test_gradients_in_lists_and_dicts_have_names() -> None:
+    """It alone has inputs in lists and dicts."""
     def right(several: list[torch.Tensor], table: dict[str, torch.Tensor]) -> torch.Tensor:
         return several[0] * several[1] + table["a"]
 
@@ -86,7 +88,9 @@ class Untrained(Affine):
         return torch.nn.functional.linear(x, self.inner.weight.detach(), self.inner.bias)
 
 
+@pytest.mark.slow
 def test_a_module_gives_the_gradient_of_each_parameter_by_its_name() -> None:
+    """It alone has a wrong gradient of a parameter inside a module."""
     module = Affine()
     before = {name: parameter.clone() for name, parameter in module.named_parameters()}
     report = check_function(module, Affine(), [values(3, 2)])
