@@ -13,7 +13,7 @@ from nn_manual.functions.function_report import FunctionReport
 from nn_manual.functions.handwritten import Handwritten
 from nn_manual.functions.judged_case import judge_in_part
 from nn_manual.functions.pairs import pairs
-from nn_manual.functions.signatures import calls_saved_last
+from nn_manual.functions.signatures import calls_saved_first, calls_saved_last
 
 
 class ComparedValues(NamedTuple):
@@ -36,6 +36,11 @@ class ComparedValues(NamedTuple):
         return sum(int((np.abs(pair.ours - pair.reference.numpy()) <= _allowed(pair)).sum()) for pair in found)
 
     @property
+    def proves_nothing(self) -> bool:
+        """Whether its values were compared, and some are zero everywhere, as where a gradient is None."""
+        return isinstance(self.found, FunctionReport) and bool(self.found.vacuous)
+
+    @property
     def raised(self) -> bool:
         """Whether the function raised an error."""
         return isinstance(self.found, CannotCompare) and self.found.__cause__ is not None
@@ -43,25 +48,39 @@ class ComparedValues(NamedTuple):
 
 def compare_values(trial: Trial) -> ComparedValues:
     """Compare the values in that order in which the function is right; or else, in which it runs and returns what fits;
-    or else, in which it is less wrong. The one that the names of backward's arguments suggest comes first.
+    or else, in which it is less wrong. The one that the names of backward's arguments suggest comes first. Where they
+    suggest none, the order in which it runs counts, even if it returns what doesn't fit.
     """
     function = trial.function
     if not isinstance(function, Handwritten) or function.other_backward is None:
         return _compared(trial)
     by_names = calls_saved_last(function.backward)
+    names_say = by_names or calls_saved_first(function.backward)
     first = _in_order(trial, function, saved_last=by_names)
-    if first.agrees:
+    if first.agrees and (names_say or not first.proves_nothing):
         return first
     second = _in_order(trial, function, saved_last=not by_names)
+    if first.agrees:  # in the wrong order, None may have been taken for the gradient
+        return second if isinstance(second.found, FunctionReport) and not second.agrees else first
     only_the_second_fits = first.raised and isinstance(second.found, FunctionReport)
-    if second.agrees or only_the_second_fits:
+    only_the_second_runs = first.raised and not (second.raised or names_say)
+    if (second.agrees and not second.proves_nothing) or only_the_second_fits or only_the_second_runs:
         return second
+    if first.raised and second.raised and not names_say:
+        return first._replace(found=_of_both(first.found, second.found))
     both_run = isinstance(first.found, FunctionReport) and isinstance(second.found, FunctionReport)
-    if not both_run or first.num_right() >= second.num_right():
+    if not both_run or second.proves_nothing or first.num_right() >= second.num_right():
         return first
     how = "first" if by_names else "last"
     words = f"wrong in both orders of backward's arguments, and less so where what was saved comes {how}"
     return second._replace(note=f"{trial.label}: {words}")
+
+
+def _of_both(first: FunctionReport | CannotCompare, second: FunctionReport | CannotCompare) -> CannotCompare:
+    """What was raised in both orders. The cause is that of the first one."""
+    problem = CannotCompare(f"{first}; in the other order of its arguments: {second}")
+    problem.__cause__ = first.__cause__ if isinstance(first, CannotCompare) else None
+    return problem
 
 
 def _allowed(pair: Pair) -> float:

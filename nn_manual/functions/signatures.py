@@ -38,6 +38,13 @@ def calls_saved_last(backward: Callable[..., Any]) -> bool:
     return len(names) > 1 and names[0] not in SAVED and (names[-1] in SAVED or names[0].startswith(UPSTREAM))
 
 
+def calls_saved_first(backward: Callable[..., Any]) -> bool:
+    """Whether the names of backward's arguments say that what forward saved comes first."""
+    names = names_of(backward)
+    is_said = len(names) > 1 and (names[0] in SAVED or names[-1].startswith(UPSTREAM))
+    return is_said and not calls_saved_last(backward)
+
+
 def gradients_called(grads: Mapping[Any, Any], inputs: Sequence[Sequence[str]]) -> list[Any]:
     """The gradients of inputs in a dict by name. Each input has several names, the best one first. A dict that has all
     gradients under one prefix, and no others, is read so: "dt" may be the gradient of t where dt is an input, too.

@@ -74,6 +74,31 @@ def test_an_error_in_the_order_of_the_names_is_told_where_the_other_order_return
     assert report.problem.startswith("<lambda> and of_number: backward raised TypeError: 'float' object is not")
 
 
+def test_where_names_say_nothing_the_order_counts_in_which_it_runs() -> None:
+    def one_gradient(g: Any, s: Any) -> Any:
+        return g @ s[1].T
+
+    report = check_function((forward, one_gradient), reference, inputs(), only=["retain_graph"])
+    assert report.problem is not None
+    assert "backward returned 1 gradient instead of 2: grad_x, grad_w" in report.problem
+
+    def of_a_typo(g: Any, s: Any) -> Any:
+        return g @ s[1].T, unknown  # type: ignore[name-defined] # noqa: F821 - a mistake
+
+    _, text = said(of_a_typo)
+    assert "in the other order of its arguments: " in text
+    assert "raised NameError: name 'unknown' is not defined" in text
+
+
+@pytest.mark.parametrize("names", ["dout, cache", "g, _"])
+def test_none_that_was_saved_is_no_gradient(names: str) -> None:
+    """In the wrong order, it would be one of zeros, and right."""
+    backward = eval(f"lambda {names}: {names.split(',')[0]}")
+    pair = (lambda x: (np.round(x), None), backward)
+    report = check_function(pair, lambda x: 0 * x + x.detach().round(), inputs()[:1], only=["retain_graph"])
+    assert {failure.name.partition(",")[0] for failure in report.failures} == {"grad_x"}
+
+
 @pytest.mark.parametrize("called", ["cache", "upstream"])
 def test_where_it_raises_in_both_orders_the_last_name_decides(called: str) -> None:
     def of_cache(first: Any, cache: Any) -> Any:
