@@ -18,7 +18,7 @@ from nn_manual.functions.battery.trial import Dtype, Inputs, Trial, in_dtype
 from nn_manual.functions.callables import Function, class_of_forward, is_mere_class
 from nn_manual.functions.exceptions import met_in
 from nn_manual.functions.function_report import OF_ITSELF, FunctionReport
-from nn_manual.functions.handwritten_class import Given, HandwrittenClass, in_one_form
+from nn_manual.functions.handwritten_class import Given, HandwrittenClass, handwritten_hint, in_one_form
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.options import domains_of, dtypes_of, kinds_of, sizes_of, tolerance_of
 from nn_manual.functions.order_of_backward import compare_values
@@ -192,8 +192,11 @@ def _check_functions(function: Any, reference: Any) -> None:
         named[:1] = zip(("forward", "backward"), function, strict=True)
     for name, each in named:
         if not callable(each):
-            raise TypeError(f"{name} must be a function of tensors, not {one_line(repr(each), LONGEST_VALUE)}")
+            meant = "a tuple, (forward, backward)" if isinstance(each, list) else handwritten_hint(type(each))
+            hint = f": pass {meant}" if meant else ""
+            raise TypeError(f"{name} must be a function of tensors, not {one_line(repr(each), LONGEST_VALUE)}{hint}")
         if is_mere_class(each):
-            raise TypeError(f"{each.__name__} is a class: pass an instance of it, {each.__name__}(...)")
+            meant = handwritten_hint(each) or f"an instance of it, {each.__name__}(...)"
+            raise TypeError(f"{each.__name__} is a class: pass {meant}")
         if (owner := class_of_forward(each)) and not isinstance(function, tuple):
             raise TypeError(f"{owner}.forward takes a context: pass the class, {owner}")

@@ -20,7 +20,7 @@ from nn_manual.functions.callables import is_mere_class
 from nn_manual.functions.check_function import put_through, trial_of
 from nn_manual.functions.exceptions import is_of_the_reference, place_of
 from nn_manual.functions.function_report import FunctionReport
-from nn_manual.functions.handwritten_class import HandwrittenClass
+from nn_manual.functions.handwritten_class import HandwrittenClass, handwritten_hint
 from nn_manual.functions.request import Request
 from nn_manual.functions.settings import STREAMS, kept
 from nn_manual.messages.text import counted, nearest, one_line, quoted
@@ -58,6 +58,9 @@ def check_named_function(
         if is_of_the_reference(error) and request.reference is not None:
             words = f"{first_words_of(error)}{place_of(error)}"
             raise ConfigError(f"the reference {request.reference} raised {words}") from error
+        if is_of_the_reference(error) and place_of(error):  # without a reference, forward stands in its place
+            words = f"{first_words_of(error)}{place_of(error)}"
+            raise ConfigError(f"{request.function}: forward raised {words}") from error
         if isinstance(error, ValueError | TypeError):
             raise ConfigError(f"{request.function}: {one_line(str(error))}") from error
         raise
@@ -177,9 +180,12 @@ def _imported(path: str) -> Any:
             raise ConfigError(f"{quoted(module_name)} has no {quoted(name)}{hint}")
         thing = getattr(thing, part)
     if is_mere_class(thing):
-        raise ConfigError(f"{path} is a class: name an instance of it, made in its module")
+        meant = handwritten_hint(thing)
+        raise ConfigError(f"{path} is a class: name {meant or 'an instance of it'}, made in its module")
     if not (callable(thing) or isinstance(thing, HandwrittenClass | tuple)):
-        raise ConfigError(f"{path} is {type(thing).__name__}, not a function")
+        meant = handwritten_hint(type(thing))
+        hint = f": name {meant}, made in its module" if meant else ""
+        raise ConfigError(f"{path} is {type(thing).__name__}, not a function{hint}")
     return thing
 
 

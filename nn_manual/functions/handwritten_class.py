@@ -17,6 +17,12 @@ from nn_manual.functions.signatures import names_of, parameters_of
 from nn_manual.messages.text import LONGEST_VALUE, nearest, one_line
 
 
+def handwritten_hint(owner: type) -> str:
+    """What stands for a class that has forward and backward; empty for another class."""
+    has_both = all(callable(getattr(owner, name, None)) for name in ("forward", "backward"))
+    return f"HandwrittenClass({owner.__name__}, gradients)" if has_both else ""
+
+
 @dataclass(frozen=True)
 class HandwrittenClass:
     """A class to be checked, as it stands in a notebook:
@@ -68,7 +74,9 @@ class HandwrittenClass:
     def _without(self) -> str:
         """How an object is made of those arguments alone that have a gradient."""
         names = [parameter.name for parameter in parameters_of(self.make)]
-        given = ", ".join(name if name in self.gradients else f"{name}=..." for name in names)
+        first = min(i for i, name in enumerate(names) if name not in self.gradients)  # behind it, names must stand
+        behind = [f"{name}={name if name in self.gradients else '...'}" for name in names[first:]]
+        given = ", ".join(names[:first] + behind)
         own = ", ".join(name for name in names if name in self.gradients)
         return f"{f'lambda {own}'.rstrip()}: {self._label}({given})"
 

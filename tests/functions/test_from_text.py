@@ -54,6 +54,27 @@ class Norm(torch.nn.Module):
 number = 3
 
 
+class ReLU:
+    def forward(self, x):
+        return x
+
+    def backward(self, dout):
+        return dout
+
+
+relu = ReLU()
+
+
+def rows(indices, table):
+    return table[indices], (indices, table.shape)
+
+
+def rows_backward(dout, cache):
+    gradient = numpy.zeros(cache[1])
+    numpy.add.at(gradient, cache[0], dout)
+    return None, gradient
+
+
 def forward(x, weight):
     return numpy.multiply(x, weight), (x, weight)
 
@@ -122,6 +143,8 @@ def check(
         ("the_kernels:", {}, "is no import path: write module:name"),
         ("number", {}, "the_kernels:number is int, not a function"),
         ("Norm", {}, "the_kernels:Norm is a class: name an instance of it"),
+        ("ReLU", {}, "the_kernels:ReLU is a class: name HandwrittenClass(ReLU, gradients), made in its module"),
+        ("relu", {}, "relu is ReLU, not a function: name HandwrittenClass(ReLU, gradients), made in its module"),
         ("unreadable_kernels:Scale", {}, "raised SyntaxError: invalid syntax"),
         ("unreadable_kernels:Scale", {}, "unreadable_kernels.py:2"),
         ("ending_kernels:Scale", {}, "raised KeyboardInterrupt at "),
@@ -207,6 +230,15 @@ def test_no_reference() -> None:
     """It alone puts handwritten pairs without a reference through the whole battery."""
     assert passes("pair", None, sizes="N=4,D==3")
     assert not passes("forward", None, sizes="N=4,D==3", backward="the_kernels:wrong_backward")
+
+
+@pytest.mark.usefixtures("kernels")
+def test_indices_that_are_no_integers_are_an_error_of_forward() -> None:
+    """Without a reference, forward itself runs in its place."""
+    request = Request("the_kernels:rows", None, "N,CxD", "N=5,C=4,D=3", backward="the_kernels:rows_backward")
+    words = r"^the_kernels:rows: forward raised IndexError: arrays used as .* at .*py:\d+$"
+    with pytest.raises(ConfigError, match=words):
+        check_named_function(request)
 
 
 @pytest.mark.usefixtures("kernels")

@@ -151,6 +151,16 @@ def test_an_object_is_no_class() -> None:
         HandwrittenClass(make, {})
 
 
+def test_a_class_or_its_object_alone_is_told_what_it_needs() -> None:
+    words = r"pass HandwrittenClass\(Affine, gradients\)"
+    alone: list[Any] = [Affine, Affine(np.ones((3, 2)), np.ones(2))]
+    for function in alone:
+        with pytest.raises(TypeError, match=words):
+            check_function(function, lambda x: x, [np.ones((4, 3))])
+    with pytest.raises(TypeError, match=r"pass a tuple, \(forward, backward\)"):
+        check_function([np.sin, np.cos], lambda x: x, [np.ones((4, 3))])  # type: ignore[arg-type] # a mistake
+
+
 def test_an_argument_without_a_gradient() -> None:
     with pytest.raises(ValueError, match="Affine takes b, and gradients names only W"):
         HandwrittenClass(Affine, {"W": "dW"})
@@ -168,6 +178,9 @@ def test_how_to_leave_out_an_argument() -> None:
     with pytest.raises(ValueError, match="Affine takes decay, and gradients names only W, b; ") as caught:
         HandwrittenClass(Decaying, IN_ATTRIBUTES)
     assert str(caught.value).endswith(words)
+    with pytest.raises(ValueError, match="Affine takes W, and gradients names only b") as caught:
+        HandwrittenClass(Affine, {"b": "db"})
+    assert str(caught.value).endswith("lambda b: Affine(W=..., b=b, scale=...)")
 
 
 def test_an_attribute_with_another_gradient_than_the_returned_one() -> None:
