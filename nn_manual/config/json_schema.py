@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from dataclasses import MISSING, fields, is_dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from nn_manual.config.component_names import REPEAT, named
@@ -149,7 +148,7 @@ def _value(hint: Any) -> Schema:
     return _of_plain_values(hint)
 
 
-@functools.cache
+@cache
 def _of_plain_values(hint: Any) -> Schema:
     return adapter(hint).json_schema()
 

@@ -23,7 +23,6 @@ ANY_CLASS = (
     "tied ones is subtracted, the logsumexp is the same"
 )
 ONE_SHARE = "without smoothing an index is a share of 1 in one class, and the formula of all classes adds 0 for the others"
-SIGN = "a number that is scaled by 1.001 or 2 keeps its sign: neither underflows"
 MOVED = "coefficients['moved_keep'] * exp_avg + coefficients['moved_add'] * direction"
 SOFTMIN = "exponential = np.exp(smallest(input, self.dim) - input)"
 SHIFT = "a number that is added to all predictions leaves their softmax as it is"
@@ -921,7 +920,7 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     },
     **{("Lion.move", "self.weight_decay", mutated): NO_DECAY for mutated in ("True", "self.weight_decay + 1e-08")},
     **{
-        ("Lion.move", line, line.replace(moved, f"{changed} * {factor}")): SIGN
+        ("Lion.move", line, line.replace(moved, f"{changed} * {factor}")): SAME_SIGN
         for line, moved, changed in (
             ("param -= coefficients['lr'] * np.sign(moved)", "moved", "moved"),
             (f"moved = {MOVED}", MOVED, f"({MOVED})"),

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 COMMUTES = "the larger, or the smaller, of two numbers stays the same when the two are swapped, and so does `and`"
-SAME_SIGN = "scaled by 1.001 or 2 a number stays positive, or 0: neither underflows"
+SAME_SIGN = "a number that is scaled by 1.001 or 2 keeps its sign: neither underflows"
 BOTH_ZERO = "at 0 both pieces are 0"
 EVEN_FUNCTION = "only its magnitude, its square, or whether it lies between two opposite numbers is used"
 

@@ -47,7 +47,7 @@ def logs_of(folder: Path, name: str) -> str:
 
 @pytest.mark.slow
 def test_loss_accuracy_and_confusion_are_those_of_one_process(folder: Path) -> None:
-    """It alone evaluates on several processes. It alone evaluates on several processes."""
+    """It alone evaluates on several processes."""
     assert statuses_of(folder / "evaluate.logs") == [0] * SIZE, logs_of(folder, "evaluate")
     for rank in range(SIZE):
         arrays = np.load(folder / f"evaluate.{rank}.npz")
