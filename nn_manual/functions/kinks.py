@@ -19,8 +19,9 @@ from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import floats
 from nn_manual.functions.close_by import NUM_DRAWS, STEP, CloseBy, drawn_moves
+from nn_manual.functions.forward_slopes import MOST_SLOPES
 from nn_manual.functions.function_case import FunctionCase
-from nn_manual.functions.own_forward import MOST_SLOPES, OwnForward
+from nn_manual.functions.own_forward import OwnForward
 
 #: So many times further off, the gradients around a kink are the same.
 FURTHER = 64.0

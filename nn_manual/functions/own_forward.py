@@ -14,26 +14,22 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.compare.tolerances import CENTRAL_DIFFERENCES, NEGLIGIBLE
-from nn_manual.check.twin.by_differences import OperandDifferences, Values, differences, differentiated, judge_by
+from nn_manual.check.twin.by_differences import OperandDifferences, differentiated, judge_by
 from nn_manual.functions.arguments import Arguments, arguments_of
 from nn_manual.functions.callables import applied, dtype_name, floats, label_of_function
+from nn_manual.functions.forward_slopes import (
+    KnownSlopes,
+    MovedValues,
+    Slopes,
+    check_digits,
+    directions_through,
+    plain_differences,
+)
 from nn_manual.functions.handwritten import Checked, Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
 from nn_manual.functions.randomness import NUM_RUNS, varying_output, words
 from nn_manual.messages.text import counted
-from nn_manual.ops.differences import Directions, weighted
-
-#: At most so many slopes of an input are measured, each with some ten runs of forward. In a larger input each is the
-#: slope of several elements together: a mistake in one of them shows, divided by their number.
-MOST_SLOPES = 64
-
-#: Two steps, as fractions of the values. What float32 can't tell apart is far above the first and far below the second.
-SMALL_STEP, LARGE_STEP = 1e-10, 1e-5
-#: How far the slopes at both may lie apart: of a function in float64 they are 1e-4 apart, of one in float32 1,000.
-MOST_OFF = 0.5
-#: A change of less than this, as a fraction of the values, says nothing: a norm of 1 stays so. The small step's
-#: rounding in float64 looks like 1e-11 of them, and float32 has nothing smaller than 6e-8.
-OF_ROUNDING = 1e-9
+from nn_manual.ops.differences import Directions
 
 #: Where differences are more uncertain, as a fraction of the gradient, they can't judge. A smooth forward has 1e-9.
 MOST_UNCERTAIN = 1e-3
@@ -56,10 +52,13 @@ class OwnForward:
     float64.
     """
 
-    def __init__(self, function: Checked, *, as_arrays: bool, step: float = 0.0) -> None:
+    def __init__(
+        self, function: Checked, *, as_arrays: bool, known: KnownSlopes | None = None, step: float = 0.0
+    ) -> None:
         self.function, self._as_arrays = function, as_arrays and isinstance(function, Handwritten)
         self.__name__ = label_of_function(function)
         self._step = step
+        self._known = known or KnownSlopes()
         self._ours: list[Any] | None = None
         self._said = ByDifferences({}, {})
 
@@ -116,14 +115,19 @@ class OwnForward:
             tensors = self.outputs(arguments, leaves).tensors
             return np.concatenate([tensors[name].detach().numpy().reshape(-1) for name in names])
 
+        moved = MovedValues(values)
+
         def gradients(operands: list[Array], wanted: list[int], upstream: Array) -> dict[int, Array]:
             if self._step:
-                return {i: _plain_differences(values, operands, i, upstream, self._step) for i in wanted}
+                return {i: plain_differences(values, operands, i, upstream, self._step) for i in wanted}
             runs = (self.outputs(arguments, arguments.leaves).tensors for _ in range(NUM_RUNS))
             if name := varying_output(runs, dict.fromkeys(names, 0.0)):
                 raise CannotCompare(words(self.__name__, name))
-            _check_digits(values, operands)
-            return {i: self._gradient(n, values, operands, i, upstream) for n, i in enumerate(wanted)}
+            check_digits(values, operands)
+            others = [self._as_arrays, *(leaf for leaf in arguments.leaves if not floats(leaf))]
+            slopes = self._known.slopes(self.function, others, moved, operands, upstream)
+            are_finite = bool(np.isfinite(values(operands)).all())
+            return {i: self._gradient(n, slopes, operands, i, are_finite) for n, i in enumerate(wanted)}
 
         outputs = [found.tensors[name] for name in names]
         several = differentiated(gradients, outputs, [arguments.leaves[place] for place in places])
@@ -142,23 +146,18 @@ class OwnForward:
         with np.errstate(all="ignore"), torch.no_grad():
             return run_function(self.function, arguments, own, [False] * len(own)).returned
 
-    def _gradient(self, number: int, values: Values, operands: list[Array], i: int, upstream: Array) -> Array:
+    def _gradient(self, number: int, slopes: Slopes, operands: list[Array], i: int, are_finite: bool) -> Array:
         """The gradient of the i-th operand, whose number is that among the wanted ones."""
         size = operands[i].size
-
-        def measured(directions: Directions) -> OperandDifferences:
-            # By itself: each input may have another unit, and its gradient another magnitude.
-            return differences(values, operands, {i: directions}, upstream)[i]
-
-        directions = _directions(size)
-        found = measured(directions)
+        directions = directions_through(size)
+        found = slopes(i, directions)
         grad = directions.spread(found.value)
         ours: Any = self._ours[number] if self._ours is not None and number < len(self._ours) else None
         if not (floats(ours) and ours.numel() == size and size):
             return grad
         array = ours.detach().double().numpy().reshape(-1)
         # What depends on an output that isn't finite has no number: it is left out. So is a slope without bound.
-        left_out = ~np.isfinite(array) & (not np.isfinite(values(operands)).all())
+        left_out = ~np.isfinite(array) & (not are_finite)
         left_out |= np.isinf(array) & (found.error > MOST_UNCERTAIN * np.abs(found.value))[directions.numbers]
         array = np.where(left_out, 0.0, array)
         if np.isfinite(array).all():
@@ -173,7 +172,7 @@ class OwnForward:
         if left_out.any():
             return np.where(left_out, ours.detach().double().numpy().reshape(-1), grad)
         if found.jump.any() and size > 1:  # entries that tie share a slope: their sum is looked at, too
-            together = measured(Directions(np.zeros(size, int), np.ones(size), 1))
+            together = slopes(i, Directions(np.zeros(size, int), np.ones(size), 1))
             return self._with_sum(number, grad, found.jump[directions.numbers] > 0, together)
         return grad
 
@@ -192,46 +191,3 @@ class OwnForward:
         )
         changed: Array = grad + at_kink * (off / at_kink.sum())
         return changed
-
-
-def _plain_differences(values: Values, operands: list[Array], i: int, upstream: Array, step: float) -> Array:
-    """The central difference of sum(upstream * values) along each entry of the i-th operand."""
-    steps = step * np.maximum(np.abs(operands[i]), 1)
-
-    def rise(index: tuple[int, ...]) -> float:
-        ends = []
-        for way in (1, -1):
-            moved = operands[i].copy()
-            moved[index] += way * steps[index]
-            ends.append(values([*operands[:i], moved, *operands[i + 1 :]]))
-        with np.errstate(invalid="ignore"):
-            return float(weighted(upstream, ends[0] - ends[1]).sum() / (2 * steps[index]))
-
-    return np.array([rise(index) for index in np.ndindex(operands[i].shape)])
-
-
-def _check_digits(values: Values, operands: list[Array]) -> None:
-    """Raise ValueError for values that are rounded to fewer digits than float64 has: to them small steps have no slope.
-    A step of 1e-10 must change them by 1e-5 of what one of 1e-5 does, apart from those that jump.
-    """
-    generator = np.random.default_rng(0)
-    signs = [generator.choice([-1.0, 1.0], operand.shape) for operand in operands]
-    middle = values(operands)
-    pairs = list(zip(operands, signs, strict=True))
-    small, large = (
-        values([np.asarray(operand * (1 + step * sign)) for operand, sign in pairs]) - middle
-        for step in (SMALL_STEP, LARGE_STEP)
-    )
-    smooth = np.abs(small - large) > MOST_OFF * np.abs(large)  # a jump is as far with the small step
-    small, large = small[smooth], large[smooth]
-    off = np.abs(small * (LARGE_STEP / SMALL_STEP) - large).max(initial=0.0)
-    if off > max(MOST_OFF * np.abs(large).max(initial=0.0), OF_ROUNDING * np.abs(middle).max(initial=0.0)):
-        raise ValueError("without a reference, forward must compute in float64: here it has too few digits")
-
-
-def _directions(size: int) -> Directions:
-    """Every MOST_SLOPES-th element together, each up or down at random; up where it is alone."""
-    count = min(size, MOST_SLOPES)
-    numbers = np.arange(size) % max(count, 1)
-    signs = np.random.default_rng(size).choice([-1.0, 1.0], size)
-    return Directions(numbers, np.where(np.bincount(numbers)[numbers] > 1, signs, 1.0), count)

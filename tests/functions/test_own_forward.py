@@ -12,7 +12,7 @@ import torch
 from products import Cube
 
 from nn_manual import HandwrittenClass, check_function
-from nn_manual.functions.own_forward import MOST_SLOPES
+from nn_manual.functions.forward_slopes import MOST_SLOPES
 
 ROWS = ["retain_graph", "kinds tied", "inputs transposed"]
 

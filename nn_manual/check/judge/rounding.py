@@ -50,6 +50,8 @@ class Rounding:
         #: How far each number jumped when everything was moved by an eps of float32.
         self._jumps = dict.fromkeys(truth, np.zeros(()))
         self._in_float64: set[str] = set()
+        finite = [np.abs(values[np.isfinite(values)]).max(initial=0.0) for values in truth.values()]
+        self._largest_factor = float(max(1.0, *finite))
 
     def measure(self, rounded: Mapping[str, Array], elsewhere: Mapping[str, Array] | None = None) -> None:
         """Take into account how far `rounded` lies from torch's true values, or, for values of another step, from those
@@ -103,13 +105,11 @@ class Rounding:
 
     def explains(self, name: str, ours: Array, *, each: bool = False) -> bool:
         """Whether our values are as near to the true ones as the arithmetic of their dtype brings them; with `each`,
-        each by what was measured of it alone. Below the smallest normal number a value loses digits. Integers aren't
-        rounded.
+        each by what was measured of it alone. Integers aren't rounded.
         """
         if ours.dtype.kind != "f":
             return False
-        allowed = np.maximum(self._allowed(name, ours, each=each), np.finfo(ours.dtype).tiny)
-        return bool((distances(ours, self.truth[name]) <= allowed).all())
+        return bool((distances(ours, self.truth[name]) <= self._allowed(name, ours, each=each)).all())
 
     def is_far(self, name: str, ours: Array) -> bool:
         """Whether more measurements would not explain our values."""
@@ -119,12 +119,14 @@ class Rounding:
 
     def _allowed(self, name: str, ours: Array, *, each: bool = False) -> Array:
         """How far our values may be off. At least a few eps of the largest value: the sum of 32 equal numbers, each
-        moved by one eps, can stay as it is, and in another order it is rounded.
+        moved by one eps, can stay as it is, and in another order it is rounded. Below the smallest normal number a
+        value loses digits, and a product with it as many: at most that number times the largest value of all.
         """
         largest = float(np.abs(self.truth[name]).max())
         of_all = max(0 if each else self.effect(name, ours.dtype), largest if largest < math.inf else 0)
         of_each = self._measured[ours.dtype.name][name] if ours.dtype == np.float32 else 0
-        return MARGIN * eps_of(ours.dtype) * np.maximum(of_all, of_each)
+        lost = float(np.finfo(ours.dtype).tiny) * self._largest_factor
+        return np.maximum(MARGIN * eps_of(ours.dtype) * np.maximum(of_all, of_each), lost)
 
 
 def eps_of(dtype: np.dtype[Any]) -> float:

@@ -25,6 +25,7 @@ from nn_manual.functions.battery.lengths import (
 )
 from nn_manual.functions.callables import Function, dtype_name, floats, is_array, label_of_function
 from nn_manual.functions.device import what_lost_the_device
+from nn_manual.functions.forward_slopes import KnownSlopes
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Checked, Handwritten
 from nn_manual.functions.judged_case import judge
@@ -54,7 +55,7 @@ class Trial:
     """A function, its reference, and what they are tried on. `dtypes` has at least one entry, and the rows run in the
     first; None means the inputs' own dtype. `settled` are the tensors that the comparison of the values has found
     wrong: the rows look at the others. `habits` are those of the function, with a sentence about each. Without a
-    reference, the function is compared with its own forward.
+    reference, the function is compared with its own forward, whose `slopes` are measured once.
     """
 
     function: Checked
@@ -69,6 +70,7 @@ class Trial:
     habits: Mapping[str, str] = field(default_factory=dict)
     device: str | None = None
     domains: Mapping[str, Domain] = field(default_factory=dict)
+    slopes: KnownSlopes = field(default_factory=KnownSlopes)
 
     @property
     def label(self) -> str:
@@ -129,7 +131,7 @@ class Trial:
         if self.is_whole:
             return None
         try:
-            case = self._at_large_size()
+            case = self.at(large_sizes(self.sizes)) if callable(self.inputs) else cut_if_large(self.at({}))
             case = replace(case, watched=False, upstreams=case.upstreams[:1])
             return case if judge(case).agrees else None
         except Exception as error:  # anyone's function may raise anything; the row of the full size says what
@@ -153,9 +155,6 @@ class Trial:
                 raise_if_nobodys_fault(error)
                 continue
         return None
-
-    def _at_large_size(self) -> FunctionCase:
-        return self.at(large_sizes(self.sizes)) if callable(self.inputs) else cut_if_large(self.at({}))
 
     def like_case(self, dtype: Dtype | None) -> FunctionCase:
         """The case of the rows in another dtype."""
@@ -187,7 +186,7 @@ class Trial:
             leaves = (as_tensor(leaf).to(self.device) if is_array(leaf) else leaf for leaf in arguments.leaves)
             arguments = replace(arguments, leaves=tuple(leaves))
         as_arrays = not any(isinstance(leaf, torch.Tensor) for leaf in arguments.leaves)
-        reference = self.reference or OwnForward(self.function, as_arrays=as_arrays)
+        reference = self.reference or OwnForward(self.function, as_arrays=as_arrays, known=self.slopes)
         return FunctionCase(
             self.function,
             reference,
