@@ -70,7 +70,9 @@ class Handwritten:
 
     def _halves(self, returned: Any) -> tuple[Any, Any]:
         if not (isinstance(returned, tuple) and len(returned) > 1):
-            raise CannotCompare(f"{self.label}: forward must return (output, saved)")
+            kind = f"a tuple of {len(returned)}" if isinstance(returned, tuple) else type(returned).__name__
+            found = "None" if returned is None else kind
+            raise CannotCompare(f"{self.label}: forward returned {found}: it must return (output, saved)")
         *outputs, saved = returned
         return outputs[0] if len(outputs) == 1 else tuple(outputs), saved
 

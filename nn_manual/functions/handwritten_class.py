@@ -37,7 +37,8 @@ class HandwrittenClass:
     make: the class, or a function of the parameters that makes an object. It gets them by name. gradients: where the
     object has each gradient after backward: "dW", "grads[0]", "gradients['W']", "linear.dW". The names are those of
     `make`'s arguments; if backward returns nothing, the names of forward's inputs stand there, too. forward, backward:
-    what the methods are called. backward may take no gradient, where the output is a scalar loss.
+    what the methods are called. output: where the object has its output, if forward returns nothing. backward may take
+    no gradient, where the output is a scalar loss.
 
     The check passes forward's inputs first and then those of `make`, in the order of `gradients`, or all of them by
     name. Each run has an object of its own. Raises TypeError for a `make` that can't be called, and ValueError for a
@@ -48,6 +49,7 @@ class HandwrittenClass:
     gradients: Mapping[str, str]
     forward: str = "forward"
     backward: str = "backward"
+    output: str | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.make):
@@ -55,11 +57,12 @@ class HandwrittenClass:
             raise TypeError(f"make must be a class, or a function that makes an object, not {shown}")
         if not isinstance(self.gradients, Mapping):
             raise TypeError(f"gradients must be a dict from names to places, as {{'W': 'dW'}}, not {self.gradients!r}")
-        for name, place in self.gradients.items():
+        places = {f"gradients[{name!r}]": place for name, place in self.gradients.items()}
+        for name, place in (places | ({} if self.output is None else {"output": self.output})).items():
             try:
                 _steps(place)
             except (SyntaxError, ValueError, TypeError):
-                raise ValueError(f"gradients[{name!r}] is {place!r}: write 'dW', 'grads[0]', 'grads[\"W\"]'") from None
+                raise ValueError(f"{name} is {place!r}: write 'dW', 'grads[0]', 'grads[\"W\"]'") from None
         for parameter in parameters_of(self.make):
             needed = parameter.default is parameter.empty and parameter.kind in (
                 parameter.POSITIONAL_OR_KEYWORD,
@@ -128,7 +131,14 @@ class _Pair:
         """What the object's forward returns for these inputs."""
         positional, named = self._split(positional, keywords)
         rest = {name: each for name, each in named.items() if name not in self.parameters}
-        return getattr(made.object, self.given.forward)(*positional, **rest)
+        returned = getattr(made.object, self.given.forward)(*positional, **rest)
+        if returned is not None:
+            return returned
+        if self.given.output is None:
+            known = f"; the object has {', '.join(_attributes(made.object))}" if _attributes(made.object) else ""
+            words = "forward returned nothing: if the object keeps the output, output='output' says where"
+            raise CannotCompare(f"{self.label}: {words}{known}")
+        return _value_at(self.label, made.object, self.given.output, "forward")
 
     def backward(self, made: _Made, *grad_outputs: Any) -> Any:
         """As in every pair: a list, or where the inputs were given by name, a dict."""
@@ -182,16 +192,20 @@ def _steps(place: str) -> list[str | tuple[Any]]:
     return [node.id, *reversed(steps)]
 
 
-def _value_at(label: str, made: Any, place: str) -> Any:
+def _attributes(made: Any) -> list[str]:
+    return [name for name in vars(made) if not name.startswith("_")] if hasattr(made, "__dict__") else []
+
+
+def _value_at(label: str, made: Any, place: str, after: str = "backward") -> Any:
     value = made
     for step in _steps(place):
         try:
             value = getattr(value, step) if isinstance(step, str) else value[step[0]]
         except Exception as error:  # anyone's object may raise anything
             raise_if_nobodys_fault(error)
-            known = [name for name in vars(made) if not name.startswith("_")] if hasattr(made, "__dict__") else []
+            known = _attributes(made)
             meant = nearest(place, known)
             hint = f"; did you mean {meant!r}?" if meant else f"; it has {', '.join(known)}" if known else ""
-            words = f"after backward the object has no {place} ({first_words_of(error)}){hint}"
+            words = f"after {after} the object has no {place} ({first_words_of(error)}){hint}"
             raise CannotCompare(f"{label}: {words}") from error
     return value

@@ -155,6 +155,13 @@ def test_in_a_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "d_in" in capsys.readouterr().err
 
 
+def test_parameters_that_are_no_function() -> None:
+    pair: Any = (affine, affine_back)
+    sizes: Any = {"W": (3, 2)}
+    with pytest.raises(TypeError, match=r"^parameters must be a function of the sizes, as lambda d_in, d_out: .*3, 2"):
+        as_layer(pair, sizes)
+
+
 @pytest.mark.parametrize(
     ("forward", "backward", "words"),
     [

@@ -182,7 +182,7 @@ def _writes_input(x: Any, weight: Any) -> tuple[Any, Any]:
         (lambda s, g: (backward(s, g)[0][:2], g), forward, "grad_x, random upstream: "),
         (lambda s, g: tuple(a.astype("float32") for a in backward(s, g)), forward, "float32, the reference's float64"),
         (lambda s, g: 1 / 0, forward, "backward raised ZeroDivisionError: division by zero"),  # noqa: ARG005
-        (backward, lambda x, w: x @ w, "forward must return (output, saved)"),
+        (backward, lambda x, w: x @ w, "forward returned ndarray: it must return (output, saved)"),
         (backward, lambda x, w: ((x, w), 0), "2 outputs, the reference has 1"),
         (backward, lambda x, w: ((x @ w)[:, :2], 0), "output: "),
     ],

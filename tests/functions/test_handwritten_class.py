@@ -33,6 +33,11 @@ class WithoutReturn(Affine):
         self.dinputs = super().backward(dout)
 
 
+class KeepsItsOutput(WithoutReturn):
+    def forward(self, x: Any) -> None:
+        self.output = super().forward(x)
+
+
 class AddsUp(Affine):
     def backward(self, dout: Any) -> Any:
         self.grads[0] += self.x.T @ dout
@@ -68,6 +73,24 @@ def test_where_gradients_stand(made: Any, gradients: dict[str, str]) -> None:
     report = check_function(HandwrittenClass(made, gradients), reference, inputs())
     assert report.passed, report
     assert len(report.comparisons) == 7
+
+
+def test_an_output_in_an_attribute() -> None:
+    gradients = {"x": "dinputs", **IN_ATTRIBUTES}
+    report = check_function(HandwrittenClass(KeepsItsOutput, gradients, output="output"), reference, inputs())
+    assert report.passed, report
+    assert [row.name for row in report.comparisons[:2]] == ["output", "grad_x, random upstream"]
+    report = check_function(HandwrittenClass(KeepsItsOutput, gradients), reference, inputs())
+    assert report.problem == (
+        "KeepsItsOutput: forward returned nothing: if the object keeps the output, output='output' says where; the "
+        "object has W, b, scale, params, grads, gradients, x, output"
+    )
+    assert not report.wrong
+    report = check_function(HandwrittenClass(KeepsItsOutput, gradients, output="out"), reference, inputs())
+    assert "after forward the object has no out (" in (report.problem or "")
+    assert "did you mean 'output'?" in (report.problem or "")
+    with pytest.raises(ValueError, match=r"^output is '1': write 'dW'"):
+        HandwrittenClass(KeepsItsOutput, gradients, output="1")
 
 
 @pytest.mark.parametrize("gradients", [IN_ATTRIBUTES, IN_A_LIST])

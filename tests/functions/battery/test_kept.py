@@ -15,6 +15,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
+from nn_manual.arrays import Array
 from nn_manual.functions.battery.other_inputs import other_integers
 from nn_manual.functions.function_report import FunctionReport
 
@@ -71,6 +72,25 @@ def test_arrays_change_in_place_for_a_pair() -> None:
     assert row.name == "in place"
     right = check_function((lambda x, y: (x * y, (x, y)), backward), product, given, skip=VALUES_AND_COST)
     assert {row.name: row.verdict for row in right.rows}["in place"] == "right"
+
+
+def test_a_pair_that_overwrites_its_output_keeps_nothing_of_an_earlier_run() -> None:
+    """Only the rows of writes blame it: the others restore what it overwrites."""
+
+    def forward(x: Array) -> tuple[Array, Array]:
+        y = np.tanh(x)
+        return y, y
+
+    def backward(grad_output: Array, y: Array) -> Array:
+        y *= y
+        y -= 1
+        gradient: Array = -grad_output * y
+        return gradient
+
+    x = np.random.default_rng(0).standard_normal((3, 4))
+    report = check_function((forward, backward), torch.tanh, (x,), only=["in place", "writes"])
+    assert {row.name for row in report.wrong} == {"writes saved", "writes returned"}
+    assert "in place" in {row.name for row in report.rows if row.verdict == "right"}
 
 
 def test_a_module_whose_parameters_change_in_place() -> None:
