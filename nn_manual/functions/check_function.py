@@ -23,6 +23,7 @@ from nn_manual.functions.judged_case import judge
 from nn_manual.functions.options import domains_of, dtypes_of, kinds_of, sizes_of, tolerance_of
 from nn_manual.functions.order_of_backward import compare_values
 from nn_manual.functions.own_dtype import in_own_dtype
+from nn_manual.functions.randomness import AT_RANDOM, IsRandom
 from nn_manual.functions.settings import (
     compiled_for_every_run,
     in_full_precision,
@@ -145,6 +146,7 @@ def put_through(
             return FunctionReport((), problem=one_line(str(problem)))
         if isinstance(found, CannotCompare):
             values, met = FunctionReport((), problem=one_line(str(found))), set(met_in(found))
+            met |= {AT_RANDOM} if isinstance(found, IsRandom) else set()
         else:
             values = found
         said = tuple(filter(None, (order, dtype, *values.kinks.values(), *_left_out(trial))))

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.compare.tolerances import CENTRAL_DIFFERENCES, NEGLIGIBLE
 from nn_manual.check.twin.by_differences import OperandDifferences, differentiated, judge_by
 from nn_manual.functions.arguments import Arguments, arguments_of
@@ -27,7 +26,7 @@ from nn_manual.functions.forward_slopes import (
 )
 from nn_manual.functions.handwritten import Checked, Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
-from nn_manual.functions.randomness import NUM_RUNS, varying_output, words
+from nn_manual.functions.randomness import NUM_RUNS, IsRandom, varying_output, words
 from nn_manual.messages.text import counted
 from nn_manual.ops.differences import Directions
 
@@ -122,7 +121,7 @@ class OwnForward:
                 return {i: plain_differences(values, operands, i, upstream, self._step) for i in wanted}
             runs = (self.outputs(arguments, arguments.leaves).tensors for _ in range(NUM_RUNS))
             if name := varying_output(runs, dict.fromkeys(names, 0.0)):
-                raise CannotCompare(words(self.__name__, name))
+                raise IsRandom(words(self.__name__, name))
             check_digits(values, operands)
             others = [self._as_arrays, *(leaf for leaf in arguments.leaves if not floats(leaf))]
             slopes = self._known.slopes(self.function, others, moved, operands, upstream)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import Forward, as_copy, is_array
@@ -20,7 +19,7 @@ from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
-from nn_manual.functions.randomness import varying_output, words
+from nn_manual.functions.randomness import IsRandom, varying_output, words
 
 #: What a habit writes into, and how the names of arrays begin that belong there: "saved[0]" is part of what forward
 #: saved.
@@ -91,7 +90,7 @@ class WatchedRuns:
         case = self.case
         # Here they must be near each other: the row `determinism` compares every bit.
         if self.forward is None and (name := varying_output((self.first, self.run_forward()), {})):
-            raise CannotCompare(words(case.label, name))
+            raise IsRandom(words(case.label, name))
         assert self.forward is not None
         doing = "backward"
         if between is not None:

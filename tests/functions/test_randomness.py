@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -30,6 +31,23 @@ def dropped(x: Any) -> Any:
 def test_of_the_function(function: Any) -> None:
     report = check_function(function, halved if function is noisy else torch.clone, [X], only=["retain_graph"])
     assert report.problem == f"{function.__name__}: {WORDS}"
+
+
+def test_zeros_that_hide_it_are_not_blamed_for_their_gradients() -> None:
+    """At zeros each run returns zeros, and its gradient is another one."""
+
+    def forward(x: Any) -> Any:
+        mask = 2.0 * (np.random.default_rng().random(x.shape) > 0.5)
+        return x * mask, mask
+
+    def backward(grad_output: Any, mask: Any) -> Any:
+        return grad_output * mask
+
+    for reference in (lambda x: 1.0 * x, None):
+        report = check_function((forward, backward), reference, [X.numpy()], only=["kinds", "no_grad"])
+        assert report.problem == f"forward and backward: {WORDS}"
+        assert not report.wrong
+        assert {row.note for row in report.rows if row.family == "kinds"} == {"the same error as above"}
 
 
 def test_of_the_reference() -> None:

@@ -33,6 +33,7 @@ from nn_manual.functions.exceptions import is_of_the_reference, met_in, place_of
 from nn_manual.functions.exceptions import told as what_was_raised
 from nn_manual.functions.function_report import AS_ABOVE, AS_ASKED, FULL_SIZE, WRITES, BatteryRow
 from nn_manual.functions.low_precision import TooCoarse
+from nn_manual.functions.randomness import AT_RANDOM
 from nn_manual.functions.settings import kept_generators
 from nn_manual.messages.text import nearest, one_line
 
@@ -146,8 +147,8 @@ def run_rows(
     trial: Trial, chosen: Chosen, met: Collection[str], told: Told, known_rows: Known
 ) -> tuple[BatteryRow, ...]:
     """Run every row that is chosen and not known already, and return all rows with their verdicts. `met` is the error
-    that made the comparison of the values impossible, by `met_in`: a row that meets the same error is skipped. Raises
-    ValueError for the name of a row that isn't there.
+    that made the comparison of the values impossible, by `met_in`, and AT_RANDOM if it was that the function is random:
+    a row that meets the same error is skipped. Raises ValueError for the name of a row that isn't there.
     """
     planned = [(name, variant, run) for name, family in FAMILIES.items() for variant, run in family(trial)]
     chosen.check({f"{name} {variant}".rstrip() for name, variant, _ in planned} | FAMILIES.keys())
@@ -194,7 +195,8 @@ def _row(family: str, variant: str, run: Run, chosen: Chosen, met: Collection[st
         if (failed := what_lost_the_device()) and not is_of_the_reference(error):
             words = f"a kernel of it ended the use of the device in this process: {failed}{place_of(error)}"
             return BatteryRow(family, variant, "WRONG", words)
-        if set(met).intersection(met_in(error)):
+        at_random = isinstance(error, Wrong) and family == "kinds" and AT_RANDOM in met
+        if at_random or set(met).intersection(met_in(error)):
             return BatteryRow(family, variant, "skipped", AS_ABOVE)
         if isinstance(error, Wrong | CannotCompare):
             return BatteryRow(family, variant, "WRONG", one_line(str(error)))

@@ -117,7 +117,7 @@ def _on_same_tensors(case: FunctionCase) -> Callable[[FunctionCase], FunctionCas
 
     def made(case: FunctionCase) -> FunctionCase:
         positional = Arguments(arguments.names, case.arguments.leaves, flat, frozen=arguments.frozen)
-        # What a pair overwrites is restored, as in every row. The tensors of an autograd.Function are those of all runs.
+        # What a pair overwrites is restored, as in every row. An autograd.Function has the same tensors in all runs.
         watched = case.watched and handwritten is not None
         return replace(case, function=on_same, reference=beside, arguments=positional, watched=watched)
 
