@@ -9,19 +9,22 @@ and each group must lie in the hull of the reference's gradients close by.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy.optimize
+import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.compare.comparison import Pair
+from nn_manual.check.compare.comparison import Pair, compare
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
-from nn_manual.functions.callables import floats
+from nn_manual.functions.callables import by_autograd, floats
 from nn_manual.functions.close_by import NUM_DRAWS, STEP, CloseBy, drawn_moves
 from nn_manual.functions.forward_slopes import MOST_SLOPES
-from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.function_case import FunctionCase, unchanged
 from nn_manual.functions.own_forward import OwnForward
+from nn_manual.functions.pairs import pairs
 
 #: So many times further off, the gradients around a kink are the same.
 FURTHER = 64.0
@@ -52,7 +55,40 @@ def at_kinks(case: FunctionCase, compared: Sequence[Pair], failed: Sequence[Pair
             found |= around.explained([pair.quantity.name for pair in failed if pair.quantity.name in own])
         except Exception as error:  # a reference may raise anything close by, and in float64
             raise_if_nobodys_fault(error)
-    return found
+    try:
+        return found if len(found) == len(failed) else found | _of_each_output(case, failed)
+    except Exception as error:  # as above
+        raise_if_nobodys_fault(error)
+        return found
+
+
+def _of_each_output(case: FunctionCase, failed: Sequence[Pair]) -> dict[str, str]:
+    """The same where a gradient is a sum over several outputs, and its part of each lies in the generalized gradient of
+    this output: autograd adds up such parts. Of x.max() and x.min(), both at the first of equal entries, the sum lies
+    in no gradient close by, where the two aren't at one entry.
+    """
+    if case.alone is not None or case.upstream is not unchanged:
+        return {}
+    ran = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())
+    outputs = frozenset(name for name, output in ran.outputs.items() if output.requires_grad)
+    if len(outputs) < 2:
+        return {}
+    found = dict[str, str]()
+    sums = {pair.quantity.name: np.zeros(pair.ours.shape) for pair in failed}
+    for name in outputs:
+        of_one = replace(case, upstream=torch.zeros_like, alone=outputs - {name}, watched=False)
+        compared = list(pairs(of_one))
+        wrong = [pair for pair in compared if not compare(*pair).passed]
+        kinks = at_kinks(of_one, compared, wrong)
+        if len(kinks) < len(wrong):
+            return {}
+        found |= kinks
+        for pair in compared:
+            if pair.quantity.name in sums:
+                sums[pair.quantity.name] += pair.ours
+    if not all(compare(each.quantity, each.ours, torch.from_numpy(sums[each.quantity.name])).passed for each in failed):
+        return {}
+    return {pair.quantity.name: found[pair.quantity.name] for pair in failed if pair.quantity.name in found}
 
 
 class _Around:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -209,3 +210,30 @@ def test_of_a_norm_at_zero_each_vector_of_length_at_most_one_is_a_gradient(
 
     report = check_function((norm, back), reference, [np.zeros(shape)], only=["retain_graph"])
     assert report.agrees == (length <= 1), report
+
+
+def both_extremes(x: Any) -> Any:
+    return x.max(-1), x.min(-1), x
+
+
+def to_the_first(grad_max: Any, grad_min: Any, cache: Any, *, swapped: float = 0.0) -> Any:
+    """The gradient of the largest, and of the smallest, goes to the first of these entries."""
+    grad, rows = np.zeros_like(cache), np.arange(len(cache))
+    grad[rows, cache.argmax(-1)] += grad_max + swapped * (grad_min - grad_max)
+    grad[rows, cache.argmin(-1)] += grad_min + swapped * (grad_max - grad_min)
+    return grad
+
+
+def test_of_several_outputs_each_has_its_own_kink() -> None:
+    """At equal entries argmax and argmin are one place. Close by they are two, so no gradient there has their sum."""
+
+    def reference(x: Any) -> Any:
+        return x.amax(-1), x.amin(-1)
+
+    assert not wrong_kinds(both_extremes, to_the_first, reference, [X])
+    at_zero = [0 * X + 1]
+    report = check_function((both_extremes, to_the_first), reference, at_zero, only=["writes"])
+    assert report.passed, report
+    for swapped in (1.0, 0.5, 1e-3):
+        wrong = functools.partial(to_the_first, swapped=swapped)
+        assert not check_function((both_extremes, wrong), reference, at_zero, only=["writes"]).agrees
