@@ -216,11 +216,11 @@ def both_extremes(x: Any) -> Any:
     return x.max(-1), x.min(-1), x
 
 
-def to_the_first(grad_max: Any, grad_min: Any, cache: Any, *, swapped: float = 0.0) -> Any:
+def to_the_first(grad_max: Any, grad_min: Any, cache: Any, *, of_max: float = 1.0) -> Any:
     """The gradient of the largest, and of the smallest, goes to the first of these entries."""
     grad, rows = np.zeros_like(cache), np.arange(len(cache))
-    grad[rows, cache.argmax(-1)] += grad_max + swapped * (grad_min - grad_max)
-    grad[rows, cache.argmin(-1)] += grad_min + swapped * (grad_max - grad_min)
+    grad[rows, cache.argmax(-1)] += of_max * grad_max
+    grad[rows, cache.argmin(-1)] += grad_min
     return grad
 
 
@@ -234,6 +234,6 @@ def test_of_several_outputs_each_has_its_own_kink() -> None:
     at_zero = [0 * X + 1]
     report = check_function((both_extremes, to_the_first), reference, at_zero, only=["writes"])
     assert report.passed, report
-    for swapped in (1.0, 0.5, 1e-3):
-        wrong = functools.partial(to_the_first, swapped=swapped)
+    for of_max in (0.0, 0.5, 1.001, -1.0):
+        wrong = functools.partial(to_the_first, of_max=of_max)
         assert not check_function((both_extremes, wrong), reference, at_zero, only=["writes"]).agrees
