@@ -226,8 +226,8 @@ def to_the_first(grad_max: Any, grad_min: Any, cache: Any, *, of_max: float = 1.
 
 @pytest.mark.slow
 def test_of_several_outputs_each_has_its_own_kink() -> None:
-    """It alone has kinks of several outputs. At equal entries argmax and argmin are one place. Close by they are two, so
-    no gradient there has their sum.
+    """It alone has kinks of several outputs. At equal entries argmax and argmin are one place. Close by they are two,
+    so no gradient there has their sum.
     """
 
     def reference(x: Any) -> Any:
