@@ -11,8 +11,10 @@ from nn_manual.layers.convolution import Conv2d
 from nn_manual.layers.dropout import Dropout
 from nn_manual.layers.embedding import Embedding, LearnedPositions
 from nn_manual.layers.exponential_units import CELU, ELU, SELU
+from nn_manual.layers.gated_linear_unit import GLU
 from nn_manual.layers.gru import GRU
 from nn_manual.layers.hard_activations import Hardshrink, Hardsigmoid, Hardswish, Softshrink
+from nn_manual.layers.learned_slope import PReLU
 from nn_manual.layers.linear import Linear
 from nn_manual.layers.lstm import LSTM
 from nn_manual.layers.normalization import LayerNorm, RMSNorm
@@ -32,6 +34,7 @@ __all__ = [
     "CELU",
     "ELU",
     "GELU",
+    "GLU",
     "GRU",
     "LSTM",
     "RNN",
@@ -65,6 +68,7 @@ __all__ = [
     "LogSoftmax",
     "MaxPool2d",
     "Mish",
+    "PReLU",
     "PaddedGRU",
     "PaddedLSTM",
     "PaddedRNN",

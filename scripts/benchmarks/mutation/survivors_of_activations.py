@@ -15,6 +15,9 @@ SELU_OUTPUT = "return (self.SCALE * np.where(input > 0, input, self.ALPHA * np.e
 SELU_SLOPE = "return self.SCALE * np.where(input > 0, 1, below)"
 LEAKY_OUTPUT = "return (np.where(input > 0, input, self.negative_slope * input), input)"
 LEAKY_GRADIENT = "return np.where(input > 0, grad_output, self.negative_slope * grad_output)"
+LEARNED_OUTPUT = "return (np.where(input > 0, input, self._slope(input.ndim) * input), input)"
+LEARNED_GRADIENT = "return np.where(input > 0, grad_output, self._slope(input.ndim) * grad_output)"
+LEARNED_BELOW = "below = np.where(input > 0, 0, input * grad_output)"
 SHRUNK = "left: Array = np.sign(input) * np.maximum(np.abs(input) - self.lambd, 0)"
 GATE = "return masked(grad_output, self.passes(input))"
 LINE = "return (np.minimum(np.maximum(input + 3, 0), 6) / 6, input)"
@@ -73,13 +76,15 @@ ACTIVATIONS: dict[tuple[str, str, str], str] = {
         for name, line in (
             ("ELU.forward", ELU_OUTPUT), ("ELU.derivative", ELU_SLOPE), ("SELU.forward", SELU_OUTPUT),
             ("SELU.derivative", SELU_SLOPE), ("LeakyReLU.forward", LEAKY_OUTPUT), ("LeakyReLU.backward", LEAKY_GRADIENT),
-            ("ReLU6.passes", "return (input > 0) & (input < 6)"),
+            ("ReLU6.passes", "return (input > 0) & (input < 6)"), ("PReLU.forward", LEARNED_OUTPUT),
+            ("PReLU.backward", LEARNED_GRADIENT), ("PReLU.backward", LEARNED_BELOW),
         )
     },
     **{
         (name, line, line.replace("input > 0", "input >= 0")): BOTH_ZERO
         for name, line in (
             ("ELU.forward", ELU_OUTPUT), ("SELU.forward", SELU_OUTPUT), ("LeakyReLU.forward", LEAKY_OUTPUT),
+            ("PReLU.forward", LEARNED_OUTPUT), ("PReLU.backward", LEARNED_BELOW),
         )
     },
     **{
