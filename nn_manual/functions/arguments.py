@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -168,6 +169,8 @@ def _numbered(thing: Any, name: str, names: list[str], leaves: list[Any]) -> Any
         raise TypeError(f"{name} is a dataclass, {kind}: pass its tensors alone, to a function that makes {made}")
     if isinstance(thing, torch.Tensor) and thing.is_inference():
         thing = thing.clone()  # autograd follows no tensor of torch.inference_mode
+    if isinstance(thing, dict | list):  # without arrays: what a function writes into it would be an input next time
+        thing = copy.copy(thing)
     names.append(name)
     leaves.append(thing)
     return Number(len(leaves) - 1)

@@ -89,17 +89,19 @@ def _by_distance_or_terms(case: FunctionCase, failed: Sequence[Pair], factor: in
     softmax has become 1, its gradient is the difference of two such terms, which one formula computes as 0 and another
     as one rounding of them.
 
-    Where ours is less than half of the truth, a gradient was lost, unless the truth is such a rounding itself, or the
-    reference has lost it, too.
+    Where ours is less than half of the truth, a gradient was lost, unless the truth is such a rounding itself, of the
+    reference's terms or of our own, or the reference has lost it, too.
     """
     by_terms = case.drawn and case.excuses_terms
     if not (factor or by_terms):
         return Excused()
     try:
         truth, terms = sensitivities(case)
-        allowed = dict[str, float]()
-        if by_terms:
-            allowed = _allowed_in_16_bits(case, terms) if case.is_low else _allowed(case, truth, terms, failed)
+        allowed, hidden = dict[str, float](), dict[str, float]()
+        if by_terms and case.is_low:
+            allowed = _allowed_in_16_bits(case, terms)
+        elif by_terms:
+            allowed, hidden = _allowed(case, truth, terms, failed)
     except Exception as raised:  # as above
         raise_if_nobodys_fault(raised)
         return Excused()
@@ -109,7 +111,7 @@ def _by_distance_or_terms(case: FunctionCase, failed: Sequence[Pair], factor: in
         if name not in truth:  # it is an integer, or has no gradient
             continue
         size, reference = float(np.abs(truth[name]).max()), pair.reference.numpy()
-        is_a_number = size > MARGIN * eps_of(np.float64) * terms[name]
+        is_a_number = size > max(MARGIN * eps_of(np.float64) * terms[name], hidden.get(name, 0))
         ours_is_less, its_is_less = (np.abs(values).max() < size / 2 for values in (pair.ours, reference))
         is_near = distance(pair.ours, truth[name]) <= factor * distance(reference, truth[name])
         error = np.minimum(np.abs(pair.ours - truth[name]), np.abs(pair.ours - reference)).max()
@@ -135,21 +137,22 @@ def _allowed_in_16_bits(case: FunctionCase, terms: Mapping[str, float]) -> dict[
 
 def _allowed(
     case: FunctionCase, truth: Mapping[str, Array], terms: Mapping[str, float], failed: Sequence[Pair]
-) -> dict[str, float]:
+) -> tuple[dict[str, float], dict[str, float]]:
     """How far each tensor may be off: a few roundings of the reference's terms. A function may have larger ones, where
     the case has `own_terms`. They count as they are measured, where it is right in float64 by their rounding, up to a
     product of four inputs and an upstream gradient of the order of 1: two of them in a score, whose rounding is an
-    error of its exponential.
+    error of its exponential. And a few roundings of its own terms alone, in which a smaller number is lost.
     """
     inputs = [as_tensor(leaf).detach() for leaf in case.leaves() if floats(leaf)]
     largest = max([1.0, *(float(tensor.abs().max()) for tensor in inputs if tensor.numel())])
-    own_terms, distances = dict(terms), _in_double(case, truth)
+    own_terms, own, distances = dict(terms), dict[str, float](), _in_double(case, truth)
     most = {name: max(size, largest**4, float(np.abs(truth[name]).max(initial=0.0))) for name, size in terms.items()}
     if case.own_terms and _proven(distances, most).intersection(pair.quantity.name for pair in failed):
         own = own_sensitivities(case)  # they take long
         own_terms = {name: max(size, min(own.get(name, 0), most[name])) for name, size in terms.items()}
     proven, few = _proven(distances, own_terms), MARGIN * eps_of(case.dtype)
-    return {name: few * (own_terms[name] if name in proven else size) for name, size in terms.items()}
+    hidden = {name: few * min(own.get(name, 0), most[name]) for name in proven}
+    return {name: few * (own_terms[name] if name in proven else size) for name, size in terms.items()}, hidden
 
 
 def _in_double(case: FunctionCase, truth: Mapping[str, Array]) -> dict[str, float]:

@@ -136,6 +136,35 @@ def test_the_terms_of_a_handwritten_function_are_measured() -> None:
     assert excused.beyond_by_rounding(case, [pair for pair in pairs(case) if "grad" in pair.quantity.name]).rounding
 
 
+def test_what_is_lost_in_a_rounding_of_the_functions_own_terms_is_no_lost_gradient() -> None:
+    """p - 1 is 0 where p has become 1. The reference's gradient is 1e-77 there; 0 times it is no such rounding."""
+
+    def probability(c: Array, x: Array) -> Array:
+        result: Array = 1 / (1 + np.exp(-(c @ x)))
+        return result
+
+    def forward(c: Array, x: Array) -> tuple[Array, tuple[Array, Array]]:
+        return np.logaddexp(0, -(c @ x)), (c, x)
+
+    def backward(grad_output: Array, cache: tuple[Array, Array]) -> tuple[Array, Array]:
+        slope = grad_output * (probability(*cache) - 1)
+        return slope * cache[1], slope * cache[0]
+
+    def masked(grad_output: Array, cache: tuple[Array, Array]) -> tuple[Array, Array]:
+        (c, x), lost = cache, cache[0] @ cache[1] > 100
+        return (0 * x, 0 * c) if lost else backward(grad_output, cache)
+
+    def reference(c: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.logaddexp(-(c @ x), torch.zeros((), dtype=c.dtype))
+
+    given = [np.random.default_rng(0).standard_normal(4) for _ in range(2)]
+    for dtype in ("float64", "float32"):
+        report = check_function((forward, backward), reference, given, dtypes=[dtype], only=["kinds"])
+        assert report.passed, report
+    wrong = check_function((forward, masked), reference, given, only=["kinds"]).wrong
+    assert [row.name for row in wrong] == ["kinds spread"]
+
+
 def test_terms_beside_a_mask_of_infinity_are_measured() -> None:
     """Each of many infinities is moved up or down at random: it stays what it is."""
 

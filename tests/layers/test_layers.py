@@ -19,7 +19,7 @@ from plain_layers import bound, each_layer, inputs, our_results
 
 from nn_manual import Sequential
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers import CELU, LSTM, Activation, Hardsigmoid, Layer, LayerNorm, Linear, Tanhshrink
+from nn_manual.layers import CELU, LSTM, Activation, Hardsigmoid, Layer, LayerNorm, Linear, PReLU, Tanhshrink
 from nn_manual.layers.activations import Piecewise
 from nn_manual.layers.recurrent import Recurrent
 from nn_manual.model.initializers import Constant
@@ -108,9 +108,11 @@ def shaped_layers(draw: st.DrawFn) -> tuple[Layer, Shape]:
     features = max(shape[-1], 1)
     linear = st.builds(Linear, st.just(features), st.integers(1, 4), st.booleans())
     norm = st.builds(LayerNorm, st.just(features), st.just(1e-5), st.booleans(), st.booleans())
+    shape = (*shape[:-1], features)
+    slopes = st.builds(PReLU, st.sampled_from([1, *(size for size in shape[1:2] if size)]))
     elementwise = [each for each in components(Layer).values() if issubclass(each, Activation | Piecewise)]
-    others = [st.sampled_from([layer for layer, _ in each.examples()]) for each in elementwise]
-    return draw(st.one_of(linear, norm, *others)), (*shape[:-1], features)
+    others = [st.sampled_from([layer for layer, _ in each.examples()]) for each in elementwise if each is not PReLU]
+    return draw(st.one_of(linear, norm, slopes, *others)), shape
 
 
 @given(shaped_layers(), any_layout, any_layout, st.integers(0, 99))

@@ -51,7 +51,7 @@ class _Moved(np.ndarray):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         result = super().__array_function__(func, types, args, kwargs)
-        if not isinstance(result, np.ndarray):
+        if not isinstance(result, np.ndarray | np.inexact):
             return result
         rounds = func in PRODUCTS or func.__module__.startswith(ROUND)
         return self._viewed(self.moved(_plain(result)) if rounds else result)
@@ -73,6 +73,8 @@ class _Moved(np.ndarray):
 
     @classmethod
     def _viewed(cls, result: Any) -> Any:
+        if isinstance(result, np.inexact):  # a number, which NumPy would go on with as its own
+            result = np.asarray(result)
         return result.view(cls) if isinstance(result, np.ndarray) else result
 
 
