@@ -92,9 +92,16 @@ class Handwritten:
             wanted = ", ".join(f"grad_{name}" for name in names)
             words = f"backward returned {counted(len(several), 'gradient')} instead of {len(names)}: {wanted}"
             if len(several) < len(names):
-                words += "; an input without a gradient is no input: a function of the others sets it"
+                words += f"; an input without one is held fixed{self._without(floating[len(several) :], arguments)}"
             raise CannotCompare(f"{self.label}: {words}")
         return [self._as_tensor(name, each) for name, each in zip(names, several, strict=True)]
+
+    def _without(self, fixed: Sequence[int], arguments: Arguments) -> str:
+        """How a function of the other inputs holds these fixed; empty where that can't be said in short."""
+        others = [name for i, name in enumerate(self.names) if i not in fixed]
+        if not (arguments.are_flat and len(self.names) == len(arguments.leaves) and others):
+            return ""
+        return f": check lambda {', '.join(others)}: {label_of_function(self.forward)}({', '.join(self.names)})"
 
     def _as_tensor(self, name: str, grad: Any) -> Any:
         if grad is None or isinstance(grad, torch.Tensor):

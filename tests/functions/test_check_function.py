@@ -178,7 +178,12 @@ def _writes_input(x: Any, weight: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("wrong_backward", "wrong_forward", "problem"),
     [
-        (lambda s, g: backward(s, g)[0], forward, "backward returned 1 gradient instead of 2: grad_x, grad_weight"),
+        (
+            lambda s, g: backward(s, g)[0],
+            forward,
+            "backward returned 1 gradient instead of 2: grad_x, grad_weight; an input without one is held fixed: check "
+            "lambda x: forward(x, weight)",
+        ),
         (lambda s, g: (backward(s, g)[0][:2], g), forward, "grad_x, random upstream: "),
         (lambda s, g: tuple(a.astype("float32") for a in backward(s, g)), forward, "float32, the reference's float64"),
         (lambda s, g: 1 / 0, forward, "backward raised ZeroDivisionError: division by zero"),  # noqa: ARG005

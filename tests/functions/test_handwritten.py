@@ -99,7 +99,7 @@ def test_too_few_gradients() -> None:
     assert problem is not None
     assert problem == (
         "forward and <lambda>: backward returned 2 gradients instead of 3: grad_x, grad_weight, grad_bias; an input "
-        "without a gradient is no input: a function of the others sets it"
+        "without one is held fixed: check lambda x, W: forward(x, W, b)"
     )
 
 
