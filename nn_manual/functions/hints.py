@@ -35,6 +35,8 @@ def _causes(case: FunctionCase, first: Pair, compared: Sequence[Pair]) -> Iterat
     yield _ignores_upstream(case, first)
     yield _counts_once(case, first)
     yield _of_own_outputs(case, first)
+    yield _in_another_order(first)
+    yield _divided(case, first)
     yield describe_constant(case, first)
 
 
@@ -84,8 +86,33 @@ def _of_own_outputs(case: FunctionCase, first: Pair) -> str:
                 break
             parts.append(found.select(axis, i))
         if len(parts) == length and equals(first, torch.stack(parts, axis)):
-            words = "its own output's gradient alone; what it does to the others, as later times, is left out"
+            words = "its own output's gradient alone; what it does to the others is left out"
             return f"along axis {axis} each entry has {words}"
+    return ""
+
+
+def _in_another_order(first: Pair) -> str:
+    """The right numbers, reversed along an axis or in another order along it. Two opposite numbers that are swapped
+    have the wrong sign.
+    """
+    axes = [axis for axis, length in enumerate(first.ours.shape) if length > 2]
+    for axis in axes:
+        if equals(first, first.reference.flip(axis)):
+            return f"the right numbers, reversed along axis {axis}"
+    for axis in axes:
+        if equals(first._replace(ours=np.sort(first.ours, axis)), first.reference.sort(axis).values):
+            return f"the right numbers in another order along axis {axis}"
+    return ""
+
+
+def _divided(case: FunctionCase, first: Pair) -> str:
+    """A single number that is a mean over an input's entries, where the right one is their sum."""
+    if first.ours.size > 1:
+        return ""
+    for name, leaf in zip(case.arguments.names, case.arguments.leaves, strict=True):
+        size = as_tensor(leaf).numel() if is_array(leaf) else 0
+        if size > 1 and equals(first, first.reference / size):
+            return f"1/{size} of the reference: divided by the number of entries of {name}"
     return ""
 
 
