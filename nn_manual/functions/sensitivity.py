@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from nn_manual.arrays import Array
-from nn_manual.check.judge.moved import Moved, effects_of
+from nn_manual.check.judge.moved import Moved, aten, effects_of
 from nn_manual.check.judge.moved_arrays import moved_array
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
@@ -80,8 +81,19 @@ def as_double(array: Any) -> Any:
     return array.astype(np.float64) if isinstance(array, np.ndarray) else array.double()
 
 
+class _InDouble(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
+    """Where a definition makes float32 of its inputs, as that of a norm does, it makes float64 of them."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func.overloadpacket is aten._to_copy and kwargs.get("dtype") == torch.float32:
+            kwargs |= {"dtype": torch.float64}
+        return func(*args, **kwargs)
+
+
 def _values(case: FunctionCase) -> dict[str, Array]:
-    return {name: value.numpy() for name, value in values_of_reference(case).items()}
+    with _InDouble():  # type: ignore[no-untyped-call] # as above
+        return {name: value.numpy() for name, value in values_of_reference(case).items()}
 
 
 def _through(array: Any) -> torch.Tensor:

@@ -159,10 +159,48 @@ def test_what_is_lost_in_a_rounding_of_the_functions_own_terms_is_no_lost_gradie
 
     given = [np.random.default_rng(0).standard_normal(4) for _ in range(2)]
     for dtype in ("float64", "float32"):
-        report = check_function((forward, backward), reference, given, dtypes=[dtype], only=["kinds"])
+        report = check_function(
+            (forward, backward), reference, given, dtypes=[dtype], only=["kinds"], kinds=["spread"]
+        )
         assert report.passed, report
-    wrong = check_function((forward, masked), reference, given, only=["kinds"]).wrong
+    wrong = check_function((forward, masked), reference, given, only=["kinds"], kinds=["spread"]).wrong
     assert [row.name for row in wrong] == ["kinds spread"]
+
+
+def rms_norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """As the definitions in public code have it, also of float64."""
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6) * weight.float()).to(x.dtype)
+
+
+@pytest.mark.parametrize("projects_one", [True, False])
+def test_a_definition_that_makes_float32_of_float64(projects_one: bool) -> None:
+    """Of one feature its gradient is the difference of two numbers that are nearly equal."""
+
+    class Norm(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            scale = torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)
+            context.save_for_backward(x, weight, scale)
+            return (x.float() * scale * weight.float()).to(x.dtype)
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(context: Any, grad_output: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            x, weight, scale = context.saved_tensors
+            normalized, grad = x.float() * scale, grad_output.float() * weight.float()
+            projection = normalized * (grad * normalized).mean(-1, keepdim=True)
+            if not projects_one and x.shape[-1] == 1:
+                projection = 0.9 * projection
+            grad_weight = (grad_output.float() * normalized).reshape(-1, x.shape[-1]).sum(0)
+            return (scale * (grad - projection)).to(x.dtype), grad_weight.to(weight.dtype)
+
+    def inputs(generator: torch.Generator, B: int, D: int) -> list[torch.Tensor]:
+        return [torch.randn(B, D, generator=generator), torch.randn(D, generator=generator)]
+
+    report = check_function(Norm, rms_norm, inputs, sizes={"B": 2, "D": 64}, dtypes=["float32"], only=["sizes"])
+    assert report.agrees
+    assert {row.variant for row in report.wrong} == (set() if projects_one else {"D=1", "B=1,D=1"})
 
 
 def test_terms_beside_a_mask_of_infinity_are_measured() -> None:
