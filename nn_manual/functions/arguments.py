@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -169,11 +168,16 @@ def _numbered(thing: Any, name: str, names: list[str], leaves: list[Any]) -> Any
         raise TypeError(f"{name} is a dataclass, {kind}: pass its tensors alone, to a function that makes {made}")
     if isinstance(thing, torch.Tensor) and thing.is_inference():
         thing = thing.clone()  # autograd follows no tensor of torch.inference_mode
-    if isinstance(thing, dict | list):  # without arrays: what a function writes into it would be an input next time
-        thing = copy.copy(thing)
     names.append(name)
-    leaves.append(thing)
+    leaves.append(_settings(thing))
     return Number(len(leaves) - 1)
+
+
+def _settings(thing: Any) -> Any:
+    """A copy of dicts and lists without arrays: what a function writes into them would be an input next time."""
+    if type(thing) is dict:
+        return {key: _settings(each) for key, each in thing.items()}
+    return [_settings(each) for each in thing] if type(thing) is list else thing
 
 
 def _holds_arrays(thing: Any) -> bool:

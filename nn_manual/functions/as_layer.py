@@ -42,8 +42,8 @@ def as_layer(
     grad_output; else its first.
 
     A parameter with two axes or more begins uniform in ±1/sqrt(shape[0]), any other one as zero; a subclass may
-    override `reset_parameters`. Raises TypeError for what is no pair of functions, and for
-    parameters that are no function.
+    override `reset_parameters`. Raises TypeError for what is no pair of functions, and for parameters
+    that are no function.
     """
     if not (isinstance(pair, tuple) and len(pair) == 2 and all(map(callable, pair))):
         raise TypeError(f"pair must be (forward, backward), not {pair!r}")

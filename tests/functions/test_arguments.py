@@ -98,16 +98,17 @@ def test_what_a_function_writes_into_a_dict_of_settings_is_no_input() -> None:
 
     def forward(x: Any, settings: Any) -> Any:
         settings["mean"] = 0.9 * settings.get("mean", np.zeros(x.shape[1])) + 0.1 * x.mean(0)
+        settings["inner"][0]["mean"] = x.mean(0)
         settings.setdefault("calls", []).append(x)
         return x - x.mean(0), x
 
     def backward(grad_output: Any, x: Any) -> Any:
         return grad_output - grad_output.sum(0) / len(x)
 
-    given = [np.random.default_rng(0).standard_normal((4, 3)), {"mode": "train"}]
+    given = [np.random.default_rng(0).standard_normal((4, 3)), {"mode": "train", "inner": [{}]}]
     def reference(x: Any, settings: Any) -> Any:  # noqa: ARG001 - it has forward's arguments
         return x - x.mean(0)
 
     report = check_function((forward, backward), reference, given, only=["kinds", "in place"])
     assert report.passed, report
-    assert given[1] == {"mode": "train"}
+    assert given[1] == {"mode": "train", "inner": [{}]}
