@@ -73,6 +73,9 @@ def test_a_stale_formula_must_be_blamed_in_the_same_place() -> None:
     assert alone.is_same(other, is_stale=True)
     assert not alone.is_same(other)
     assert not alone.is_same(other._replace(label="1 (Linear)"), is_stale=True)
+    at_loss, ended = alone._replace(label="loss"), other._replace(label="the loss is -inf at step 2")
+    assert at_loss.is_same(ended, is_stale=True)
+    assert not at_loss.is_same(ended)
 
 
 @pytest.mark.parametrize(("is_small", "num_small", "num_different"), [(True, 2, 0), (False, 0, 2)])

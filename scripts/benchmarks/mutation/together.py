@@ -55,14 +55,20 @@ class Verdict(NamedTuple):
     most: int
     is_small: bool = False
 
+    @property
+    def place(self) -> str:
+        """The label, also where the step ended before it was compared, at a loss that isn't finite."""
+        return "loss" if self.label.startswith("the loss is ") else self.label
+
     def is_same(self, other: Verdict, *, is_stale: bool = False) -> bool:
         """Whether both name the same step and place. A formula that reads memory that nobody has written to computes
         other numbers each time. It may be called not deterministic, without a tensor, or wrong by another number, but
         in the same step and the same place. A stale formula reads what an earlier run left, and the two ways run it
-        another number of times: the same place is all that they can agree on.
+        another number of times: the same place is all that they can agree on. Where a number that it reads makes the
+        loss infinite, one of them may end at that loss.
         """
         if is_stale:
-            return self.label == other.label
+            return self.place == other.place
         same_tensor = self.tensor == other.tensor or not (self.tensor and other.tensor)
         return (self.step, self.label) == (other.step, other.label) and same_tensor
 
