@@ -119,6 +119,23 @@ def plain_differences(values: Values, operands: list[Array], i: int, upstream: A
     return np.array([rise(index) for index in np.ndindex(operands[i].shape)])
 
 
+def slope_of_all(
+    values: Values, operands: Sequence[Array], places: Sequence[int], upstream: Array
+) -> OperandDifferences:
+    """The slope of sum(upstream * values), where all entries of the operands at these places move up together."""
+    entries = np.concatenate([operands[i].reshape(-1) for i in places])
+    ends = np.cumsum([operands[i].size for i in places])[:-1]
+
+    def of_entries(moved: Sequence[Array]) -> Array:
+        found = list(operands)
+        for i, part in zip(places, np.split(moved[0], ends), strict=True):
+            found[i] = part.reshape(operands[i].shape)
+        return values(found)
+
+    up = Directions(np.zeros(len(entries), int), np.ones(len(entries)), 1)
+    return differences(of_entries, [entries], {0: up}, upstream)[0]
+
+
 def check_digits(values: Values, operands: list[Array]) -> None:
     """Raise ValueError for values that are rounded to fewer digits than float64 has: to them small steps have no slope.
     A step of 1e-10 must change them by 1e-5 of what one of 1e-5 does, apart from those that jump.

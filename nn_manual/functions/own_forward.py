@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from nn_manual.functions.forward_slopes import (
     check_digits,
     directions_through,
     plain_differences,
+    slope_of_all,
 )
 from nn_manual.functions.handwritten import Checked, Handwritten, run_function
 from nn_manual.functions.outputs import Outputs
@@ -126,7 +127,16 @@ class OwnForward:
             others = [self._as_arrays, *(leaf for leaf in arguments.leaves if not floats(leaf))]
             slopes = self._known.slopes(self.function, others, moved, operands, upstream)
             are_finite = bool(np.isfinite(values(operands)).all())
-            return {i: self._gradient(n, slopes, operands, i, are_finite) for n, i in enumerate(wanted)}
+            numbered = dict(enumerate(wanted))
+            grads = {n: self._gradient(n, slopes, operands, i, are_finite) for n, i in numbered.items()}
+            tied = {n: numbered[n] for n, (_, at_kink) in grads.items() if at_kink.any()}
+            found = {numbered[n]: grad for n, (grad, _) in grads.items()}
+            if len(tied) > 1:  # an entry may tie with one of another input, as in maximum(x, y)
+                together = slope_of_all(moved.around(operands), operands, list(tied.values()), upstream)
+                own, at_kink = (np.concatenate(each) for each in zip(*(grads[n] for n in tied), strict=True))
+                changed = np.split(self._with_sum(list(tied), own, at_kink, together), _ends(operands, tied.values()))
+                found |= dict(zip(tied.values(), changed, strict=True))
+            return found
 
         outputs = [found.tensors[name] for name in names]
         several = differentiated(gradients, outputs, [arguments.leaves[place] for place in places])
@@ -145,15 +155,19 @@ class OwnForward:
         with np.errstate(all="ignore"), torch.no_grad():
             return run_function(self.function, arguments, own, [False] * len(own)).returned
 
-    def _gradient(self, number: int, slopes: Slopes, operands: list[Array], i: int, are_finite: bool) -> Array:
-        """The gradient of the i-th operand, whose number is that among the wanted ones."""
-        size = operands[i].size
+    def _gradient(
+        self, number: int, slopes: Slopes, operands: list[Array], i: int, are_finite: bool
+    ) -> tuple[Array, Array]:
+        """The gradient of the i-th operand, whose number is that among the wanted ones, and where it is at a kink that
+        may tie it to others.
+        """
+        size, nowhere = operands[i].size, np.zeros(operands[i].size, bool)
         directions = directions_through(size)
         found = slopes(i, directions)
         grad = directions.spread(found.value)
         ours: Any = self._ours[number] if self._ours is not None and number < len(self._ours) else None
         if not (floats(ours) and ours.numel() == size and size):
-            return grad
+            return grad, nowhere
         array = ours.detach().double().numpy().reshape(-1)
         # What depends on an output that isn't finite has no number: it is left out. So is a slope without bound.
         left_out = ~np.isfinite(array) & (not are_finite)
@@ -169,24 +183,32 @@ class OwnForward:
             off[directions.numbers[left_out]] = 0.0
             grad = array + directions.spread(off)
         if left_out.any():
-            return np.where(left_out, ours.detach().double().numpy().reshape(-1), grad)
-        if found.jump.any() and size > 1:  # entries that tie share a slope: their sum is looked at, too
+            return np.where(left_out, ours.detach().double().numpy().reshape(-1), grad), nowhere
+        at_kink = found.jump[directions.numbers] > 0
+        if at_kink.any() and size > 1:  # entries that tie share a slope: their sum is looked at, too
             together = slopes(i, Directions(np.zeros(size, int), np.ones(size), 1))
-            return self._with_sum(number, grad, found.jump[directions.numbers] > 0, together)
-        return grad
+            grad = self._with_sum([number], grad, at_kink, together)
+        return grad, at_kink
 
-    def _with_sum(self, number: int, grad: Array, at_kink: Array, slope: OperandDifferences) -> Array:
-        """The gradient; where its sum is none of the slopes of all entries together, those at a kink are changed
-        alike.
+    def _with_sum(self, numbers: list[int], grad: Array, at_kink: Array, slope: OperandDifferences) -> Array:
+        """The gradient of the operands with these numbers; where its sum is none of the slopes of all entries together,
+        those at a kink are changed alike.
         """
         sum_of_grad = grad.sum(keepdims=True)
         off = judge_by(slope, sum_of_grad, CENTRAL_DIFFERENCES).reference - sum_of_grad
         if not np.abs(off) > CENTRAL_DIFFERENCES * np.abs(grad).max() * grad.size:
             return grad
         own = float(grad[at_kink].sum())
-        self._said.sums[number] = (
+        words = (
             f"at ties and kinks, only the sum of {counted(int(at_kink.sum()), 'entry', 'entries')} can be measured: it "
             f"is {own:.6g}, differences give {own + float(off[0]):.6g}, of which each entry has an equal part here"
         )
+        self._said.sums.update(dict.fromkeys(numbers, words))
         changed: Array = grad + at_kink * (off / at_kink.sum())
         return changed
+
+
+def _ends(operands: Sequence[Array], places: Iterable[int]) -> list[int]:
+    """Where each of these operands but the last ends, when they lie one behind the other."""
+    ends: list[int] = np.cumsum([operands[i].size for i in places])[:-1].tolist()
+    return ends

@@ -273,3 +273,30 @@ def test_the_sum_of_entries_that_tie_is_said_to_be_a_sum() -> None:
     (row,) = report.wrong
     words = "at ties and kinks, only the sum of 12 entries can be measured: it is -9.80947, differences give -2.45237"
     assert row.note.endswith(f"{words}, of which each entry has an equal part here")
+
+
+@pytest.mark.parametrize(
+    ("of_equal", "agrees"), [((1.0, 0.0), True), ((0.25, 0.75), True), ((1.0, 1.0), False), ((0.0, 0.0), False)]
+)
+def test_entries_of_two_inputs_that_tie_share_one_gradient(of_equal: tuple[float, float], agrees: bool) -> None:
+    """maximum(x, y): each of two equal numbers has slopes from 0 to 1, both together have 1."""
+
+    def backward(saved: Any, grad_output: Any) -> Any:
+        x, y = saved
+        return tuple(grad_output * np.where(x == y, of_equal[i], [x > y, y > x][i]) for i in range(2))
+
+    x, y = np.random.default_rng(0).standard_normal((2, 1, 3))
+    pair = (lambda x, y: (np.maximum(x, y), (x, y)), backward)
+    assert (not check_function(pair, None, [x, y], only=["kinds tied"]).wrong) == agrees
+
+
+def test_two_inputs_at_kinks_that_do_not_tie() -> None:
+    """relu(x) - relu(-y): at zero, 0 is a slope of each, though both together have 1 and no other."""
+
+    def backward(saved: Any, grad_output: Any) -> Any:
+        x, y = saved
+        return grad_output * (x > 0), grad_output * (y < 0)
+
+    x, y = np.random.default_rng(0).standard_normal((2, 1, 2))
+    pair = (lambda x, y: (np.maximum(x, 0) - np.maximum(-y, 0), (x, y)), backward)
+    assert not check_function(pair, None, [x, y], only=["kinds zero"]).wrong
