@@ -34,6 +34,8 @@ FAR = 1e3
 MOST_ALONE = 16
 #: How many random moves find the gradients around a kink of several entries, for each of these, and at least.
 DRAWS_EACH = 4
+#: So many entries exchange their moves: of more, these would be no further apart than the steps of differences.
+MOST_EXCHANGED = 64
 #: How often gradients are added where a plane parts ours from those that are known.
 MOST_PLANES = 16
 
@@ -114,7 +116,7 @@ class _Around:
         drawn = [close_by.at(move) for move in moves]
         # And those where ours points to: for a norm at 0 the longest. Differences have no choice of their own.
         habits = [*close_by.of_habits(), *close_by.along(self.ours)]
-        self.around = np.array([*drawn, *habits, *([] if close_by.is_own else [self.theirs])])
+        self.around = np.array([*drawn, *habits, *self._exchanged(), *([] if close_by.is_own else [self.theirs])])
         low, high = self.around.min(0), self.around.max(0)
         outside = (self.ours < low - self.allowed) | (self.ours > high + self.allowed)
         outside[self.differs] |= (high - low <= self.allowed)[self.differs]
@@ -184,6 +186,24 @@ class _Around:
                 return True
             points += [gradient[group] for gradient in self.close_by.along(move)]
         return False
+
+    def _exchanged(self) -> Iterator[Array]:
+        """Gradients where entries exchange their moves until each has the slope that it has in ours. A sort gives n
+        equal entries their places' slopes in one of n! orders: of many, random moves seldom find the order of ours.
+        """
+        entries = self.differs[:MOST_EXCHANGED]
+        move, ours = np.zeros(len(self.ours)), self.ours[entries]
+        move[entries] = np.linspace(-1, 1, len(entries))
+        for _ in entries:
+            gradient = self.close_by.at(move)
+            yield gradient
+            off = np.abs(gradient[entries] - ours)
+            worst = np.argmax(off)
+            nearest = np.argmin(np.abs(gradient[entries] - ours[worst]))
+            if nearest == worst:
+                return  # no other entry has the slope that this one should have
+            pair = entries[[worst, nearest]]
+            move[pair] = move[pair[::-1]]
 
     def _values(self, name: str, *, of_ours: bool) -> Array:
         pair = self.pairs[f"grad_{name}, {self.suffix}"]

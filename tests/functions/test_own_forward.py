@@ -199,6 +199,18 @@ def test_entries_that_tie_in_a_sort(of_equal: Any, agrees: bool) -> None:
     assert report.agrees == agrees, report
 
 
+@pytest.mark.parametrize("is_sum", [False, True])
+def test_six_entries_that_tie_may_be_sorted_in_any_order(is_sum: bool) -> None:
+    """There are 720 orders of their slopes. A sort that isn't stable takes any of them."""
+
+    def backward(order: Any, upstream: Any) -> Any:
+        grad = to_their_places(order, upstream)[:, [3, 0, 5, 1, 4, 2]]
+        return grad + np.array([0.1, -0.1, 0, 0, 0, 0]) if is_sum else grad
+
+    report = check_function((ascending, backward), None, [np.zeros((1, 6))], only=["retain_graph"])
+    assert report.agrees != is_sum, report
+
+
 @pytest.mark.slow
 def test_a_sort_is_right_on_all_kinds_that_tie_or_lie_close() -> None:
     rows = [f"kinds {kind}" for kind in ("tied", "zero", "tiny", "shifted")]
