@@ -17,7 +17,7 @@ from nn_manual.check.step.reference import Move
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.function_case import FunctionCase
-from nn_manual.functions.pairs import pairs
+from nn_manual.functions.pairs import pairs, values_of_reference
 from nn_manual.functions.sensitivity import as_double
 
 
@@ -48,5 +48,5 @@ class FunctionClaim(Claim):
         def change(array: Any) -> torch.Tensor:
             return move(as_tensor(array).to(TORCH_DTYPES[dtype.name]))
 
-        case = replace(self.case, function=self.case.reference, change=change, watched=False)
-        return {pair.quantity.name: pair.reference.numpy() for pair in pairs(case)}
+        values = values_of_reference(replace(self.case, change=change))
+        return {name: value.numpy() for name, value in values.items()}
