@@ -63,15 +63,16 @@ def _changed(leaf: Any) -> Any:
 
 
 def other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Other values for a tensor that isn't floating; None if there are no others. Truth values are negated. Integers
-    that are all equal, such as a seed or a length, become their neighbour nearer to zero; 0 becomes 1. A permutation
-    becomes 1, 2, ..., 0, which isn't its own inverse; that one becomes its inverse. Ascending ones, which may be
-    offsets, are mirrored: they stay ascending, with the same ends. All others are reversed.
+    """Other values for a tensor that isn't floating; None if there are no others. Truth values are moved by one place:
+    in a mask of an attention each row keeps at least one place that counts. Where all are equal, each second one is
+    negated. Integers that are all equal, such as a seed or a length, become their neighbour nearer to zero; 0 becomes
+    1. A permutation becomes 1, 2, ..., 0, which isn't its own inverse; that one becomes its inverse. Ascending ones,
+    which may be offsets, are mirrored: they stay ascending, with the same ends. All others are reversed.
     """
     if tensor.numel() == 0 or tensor.is_complex():
         return None
     if tensor.dtype == torch.bool:
-        return ~tensor
+        return _other_mask(tensor)
     own = tensor.to(torch.int64)  # torch neither turns nor subtracts unsigned ones
     turned, count = own.flip(tuple(range(own.ndim))), torch.arange(own.shape[-1] if own.ndim else 1, device=own.device)
     if bool((own == own.reshape(-1)[0]).all()):
@@ -82,6 +83,15 @@ def other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
     elif own.equal(own.sort(-1).values):
         turned = own[..., :1] + own[..., -1:] - own.flip(-1)
     return None if torch.equal(turned, own) else turned.to(tensor.dtype)
+
+
+def _other_mask(mask: torch.Tensor) -> torch.Tensor:
+    """Moved by one place, along the last axis along which the truth values differ."""
+    for axis in reversed(range(mask.ndim)):
+        if not torch.equal(moved := mask.roll(1, axis), mask):
+            return moved
+    places = torch.arange(mask.numel(), device=mask.device).reshape(mask.shape)
+    return mask ^ (places % 2 == 1) if mask.numel() > 1 else ~mask
 
 
 def other_sizes(trial: Trial) -> Iterator[FunctionCase]:

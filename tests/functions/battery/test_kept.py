@@ -289,6 +289,11 @@ def test_a_permutation_that_is_its_own_inverse_hides_nothing(places: list[int]) 
         ([5, 5], [4, 4]),
         (0, 1),
         ([4, 9, 2], [2, 9, 4]),
+        ([[True, False, False], [True, True, False]], [[False, True, False], [False, True, True]]),
+        ([[True, True], [False, False]], [[False, False], [True, True]]),
+        ([True, True, True], [True, False, True]),
+        ([True], [False]),
+        (False, True),
     ],
 )
 def test_other_integers(given: Any, others: Any) -> None:
