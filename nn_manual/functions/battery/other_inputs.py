@@ -65,9 +65,10 @@ def _changed(leaf: Any) -> Any:
 def other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
     """Other values for a tensor that isn't floating; None if there are no others. Truth values are moved by one place:
     in a mask of an attention each row keeps at least one place that counts. Where all are equal, each second one is
-    negated. Integers that are all equal, such as a seed or a length, become their neighbour nearer to zero; 0 becomes
-    1. A permutation becomes 1, 2, ..., 0, which isn't its own inverse; that one becomes its inverse. Ascending ones,
-    which may be offsets, are mirrored: they stay ascending, with the same ends. All others are reversed.
+    negated. Of integers that are all equal, such as lengths or weights, each second one becomes its neighbour nearer to
+    zero, and so does a seed; 0 becomes 1. A permutation becomes 1, 2, ..., 0, which isn't its own inverse; that one
+    becomes its inverse. Ascending ones, which may be offsets, are mirrored: they stay ascending, with the same ends.
+    All others are reversed; if any come several times, the first becomes another one of them.
     """
     if tensor.numel() == 0 or tensor.is_complex():
         return None
@@ -76,12 +77,14 @@ def other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
     own = tensor.to(torch.int64)  # torch neither turns nor subtracts unsigned ones
     turned, count = own.flip(tuple(range(own.ndim))), torch.arange(own.shape[-1] if own.ndim else 1, device=own.device)
     if bool((own == own.reshape(-1)[0]).all()):
-        turned = torch.where(own > 0, own - 1, own + 1)
+        turned = torch.where(_each_second(own), torch.where(own > 0, own - 1, own + 1), own)
     elif bool((own.sort(-1).values == count).all()):
         others = (other.expand_as(own) for other in (count.roll(-1), count.roll(1), count))
         turned = next(other for other in others if not torch.equal(other, own))
     elif own.equal(own.sort(-1).values):
         turned = own[..., :1] + own[..., -1:] - own.flip(-1)
+    elif len(set(own.flatten().tolist())) < own.numel():  # one of them may come several times: so another comes more often
+        turned.view(-1)[0] = next(each for each in turned.view(-1) if each != turned.view(-1)[0])
     return None if torch.equal(turned, own) else turned.to(tensor.dtype)
 
 
@@ -90,8 +93,12 @@ def _other_mask(mask: torch.Tensor) -> torch.Tensor:
     for axis in reversed(range(mask.ndim)):
         if not torch.equal(moved := mask.roll(1, axis), mask):
             return moved
-    places = torch.arange(mask.numel(), device=mask.device).reshape(mask.shape)
-    return mask ^ (places % 2 == 1) if mask.numel() > 1 else ~mask
+    return mask ^ _each_second(mask)
+
+
+def _each_second(tensor: torch.Tensor) -> torch.Tensor:
+    """Whether an entry is the second, the fourth, ...; a single one is."""
+    return torch.arange(1, tensor.numel() + 1, device=tensor.device).reshape(tensor.shape) % 2 == (tensor.numel() == 1)
 
 
 def other_sizes(trial: Trial) -> Iterator[FunctionCase]:
