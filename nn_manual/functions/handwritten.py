@@ -7,9 +7,9 @@ this form alone.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -22,6 +22,15 @@ from nn_manual.functions.exceptions import going_on
 from nn_manual.functions.outputs import named_outputs
 from nn_manual.functions.signatures import gradients_called, names_of, parameters_of
 from nn_manual.messages.text import counted
+
+
+class OfObject(NamedTuple):
+    """What runs an object's forward several times. `run_again` does so for the object that forward has saved, on other
+    inputs. `after` returns a forward whose object has run before, on inputs that a function makes of the same ones.
+    """
+
+    run_again: Function
+    after: Callable[[Callable[[Any], Any]], Function]
 
 
 @dataclass(frozen=True)
@@ -37,8 +46,8 @@ class Handwritten:
     names: tuple[str, ...] = ()
     #: The backward for the other order of its arguments, where it may be meant.
     other_backward: Function | None = None
-    #: Where forward saves an object, which has its gradients in attributes: runs that object's forward again.
-    run_again: Function | None = None
+    #: Where forward saves an object, which has its gradients in attributes.
+    of_object: OfObject | None = None
 
     def __call__(self, *positional: Any, **keywords: Any) -> Any:
         """What forward returns without what it saves."""

@@ -12,7 +12,7 @@ from nn_manual.check.conduct.unchanged import same_values
 from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import Function, floats, is_array, label_of_function
-from nn_manual.functions.handwritten import Checked, Handwritten, handwritten_pair, times
+from nn_manual.functions.handwritten import Checked, Handwritten, OfObject, handwritten_pair, times
 from nn_manual.functions.signatures import names_of, parameters_of
 from nn_manual.messages.text import LONGEST_VALUE, nearest, one_line
 
@@ -92,8 +92,8 @@ class HandwrittenClass:
         of_class = isinstance(self.make, type)
         names = names_of(getattr(self.make, self.forward, self.make))[1:] if of_class else ()
         pair = _Pair(self, self._label)
-        run_again = pair.run_again
-        return Handwritten(pair.forward, pair.backward, self._label, (*names, *pair.parameters), run_again=run_again)
+        of_object = OfObject(pair.run_again, pair.after)
+        return Handwritten(pair.forward, pair.backward, self._label, (*names, *pair.parameters), of_object=of_object)
 
 
 class _Made(NamedTuple):
@@ -122,15 +122,35 @@ class _Pair:
 
     def forward(self, *positional: Any, **keywords: Any) -> tuple[Any, _Made]:
         """As in every pair."""
-        _, named = self._split(positional, keywords)
-        names = tuple(name for name, each in named.items() if name not in self.parameters and floats(each))
-        made = _Made(self.given.make(**{name: named[name] for name in self.parameters}), names)
+        made = self._made(positional, keywords)
         return self.run_again(made, *positional, **keywords), made
+
+    def after(self, change: Callable[[Any], Any]) -> Function:
+        """The forward of an object whose forward has run before, on inputs that `change` makes of the same ones."""
+
+        def forward(*positional: Any, **keywords: Any) -> tuple[Any, _Made]:
+            made = self._made(positional, keywords)
+            inputs, rest = self._inputs(positional, keywords)
+            self._run(made, tuple(map(change, inputs)), {name: change(each) for name, each in rest.items()})
+            return self._run(made, inputs, rest), made
+
+        return forward
 
     def run_again(self, made: _Made, *positional: Any, **keywords: Any) -> Any:
         """What the object's forward returns for these inputs."""
+        return self._run(made, *self._inputs(positional, keywords))
+
+    def _made(self, positional: tuple[Any, ...], keywords: dict[str, Any]) -> _Made:
+        _, named = self._split(positional, keywords)
+        names = tuple(name for name, each in named.items() if name not in self.parameters and floats(each))
+        return _Made(self.given.make(**{name: named[name] for name in self.parameters}), names)
+
+    def _inputs(self, positional: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Those of forward, without the parameters."""
         positional, named = self._split(positional, keywords)
-        rest = {name: each for name, each in named.items() if name not in self.parameters}
+        return positional, {name: each for name, each in named.items() if name not in self.parameters}
+
+    def _run(self, made: _Made, positional: tuple[Any, ...], rest: dict[str, Any]) -> Any:
         returned = getattr(made.object, self.given.forward)(*positional, **rest)
         if returned is not None:
             return returned

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.callables import Forward, floats
 from nn_manual.functions.exceptions import raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import run_function
+
+TAKES_NO_OTHERS = "it takes no other inputs"
 
 
 def forward_of(case: FunctionCase) -> Forward:
@@ -55,3 +62,25 @@ def same_bits(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one is other
     return one.shape == other.shape and same_values(one.to_dense(), other.to_dense())
+
+
+def first_taken(cases: Iterator[FunctionCase]) -> list[FunctionCase]:
+    """The first case that the reference and the function take, or none of them."""
+    for case in cases:
+        try:
+            with silently():
+                forward_of(replace(case, function=case.reference))
+                forward_of(case)
+        except Exception as error:  # anyone's function may raise anything
+            raise_if_nobodys_fault(error)
+            continue
+        return [case]
+    return []
+
+
+@contextmanager
+def silently() -> Iterator[None]:
+    """A context without warnings, of Python's and of NumPy's."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield

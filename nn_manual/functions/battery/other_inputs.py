@@ -29,16 +29,27 @@ def moved_and_smaller(tensor: torch.Tensor) -> torch.Tensor:
     return other + 0.25 if torch.equal(other, tensor) else other
 
 
+def smaller(tensor: torch.Tensor) -> torch.Tensor:
+    """Three quarters of each number: a symmetric matrix stays symmetric."""
+    return 0.75 * tensor
+
+
+def turned(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers in other places: probabilities and orthogonal matrices stay what they are."""
+    return tensor.flip(tuple(range(tensor.ndim)))
+
+
+#: What makes other floating inputs of a function's own: most functions take the first.
+OTHER_FLOATS = (moved_and_smaller, smaller, turned)
+
+
 def other_floats(case: FunctionCase) -> Iterator[FunctionCase]:
-    """Floating inputs in other places and smaller; smaller alone, which leaves a symmetric matrix symmetric; or in
-    other places alone, which leaves probabilities and orthogonal matrices what they are.
-    """
-    yield on_other_values(case)
-    yield with_leaves(case, lambda tensor: 0.75 * tensor)
-    turned = with_leaves(case, lambda tensor: tensor.flip(tuple(range(tensor.ndim))))
-    pairs = zip(case.arguments.leaves, turned.arguments.leaves, strict=True)
-    if not any(torch.equal(as_tensor(one), as_tensor(other)) for one, other in pairs if floats(one)):
-        yield turned
+    """Other floating inputs, as far as they are others."""
+    for change in OTHER_FLOATS:
+        other = with_leaves(case, change)
+        pairs = zip(case.arguments.leaves, other.arguments.leaves, strict=True)
+        if change is not turned or not any(torch.equal(as_tensor(a), as_tensor(b)) for a, b in pairs if floats(a)):
+            yield other
 
 
 def other_integers_or_truth_values(case: FunctionCase) -> Iterator[FunctionCase]:
@@ -75,17 +86,17 @@ def other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
     if tensor.dtype == torch.bool:
         return _other_mask(tensor)
     own = tensor.to(torch.int64)  # torch neither turns nor subtracts unsigned ones
-    turned, count = own.flip(tuple(range(own.ndim))), torch.arange(own.shape[-1] if own.ndim else 1, device=own.device)
+    other, count = own.flip(tuple(range(own.ndim))), torch.arange(own.shape[-1] if own.ndim else 1, device=own.device)
     if bool((own == own.reshape(-1)[0]).all()):
-        turned = torch.where(_each_second(own), torch.where(own > 0, own - 1, own + 1), own)
+        other = torch.where(_each_second(own), torch.where(own > 0, own - 1, own + 1), own)
     elif bool((own.sort(-1).values == count).all()):
-        others = (other.expand_as(own) for other in (count.roll(-1), count.roll(1), count))
-        turned = next(other for other in others if not torch.equal(other, own))
+        several = (each.expand_as(own) for each in (count.roll(-1), count.roll(1), count))
+        other = next(each for each in several if not torch.equal(each, own))
     elif own.equal(own.sort(-1).values):
-        turned = own[..., :1] + own[..., -1:] - own.flip(-1)
-    elif len(set(own.flatten().tolist())) < own.numel():  # one of them may come several times: so another comes more often
-        turned.view(-1)[0] = next(each for each in turned.view(-1) if each != turned.view(-1)[0])
-    return None if torch.equal(turned, own) else turned.to(tensor.dtype)
+        other = own[..., :1] + own[..., -1:] - own.flip(-1)
+    elif len(set(own.flatten().tolist())) < own.numel():  # they may come several times: so one comes more often
+        other.view(-1)[0] = next(each for each in other.view(-1) if each != other.view(-1)[0])
+    return None if torch.equal(other, own) else other.to(tensor.dtype)
 
 
 def _other_mask(mask: torch.Tensor) -> torch.Tensor:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import torch
 
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.conduct.unchanged import Unchanged
 from nn_manual.errors import raise_if_nobodys_fault
-from nn_manual.functions.battery.one_run import back_of, forward_of, same_bits
+from nn_manual.functions.battery.one_object import of_one_object
+from nn_manual.functions.battery.one_run import TAKES_NO_OTHERS, back_of, first_taken, forward_of, silently
 from nn_manual.functions.battery.other_inputs import (
     on_other_values,
     other_floats,
@@ -22,7 +21,7 @@ from nn_manual.functions.battery.other_inputs import (
     other_sizes,
 )
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
-from nn_manual.functions.callables import Forward, Function, by_autograd
+from nn_manual.functions.callables import Forward, by_autograd
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Handwritten
@@ -30,8 +29,6 @@ from nn_manual.functions.judged_case import judge
 from nn_manual.functions.outputs import BUFFER
 from nn_manual.functions.settings import noticed_of
 from nn_manual.functions.watched_runs import Between
-
-TAKES_NO_OTHERS = "it takes no other inputs"
 
 
 def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
@@ -43,9 +40,8 @@ def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
     yield "last back first", lambda: _last_back_first(trial)
     if trial.case.arguments.buffers:
         yield "buffers", lambda: _on_moved_buffers(trial.case)
-    run_again = trial.function.run_again if isinstance(trial.function, Handwritten) else None
-    if run_again is not None:
-        yield "of one object", lambda: _of_one_object(trial.case, run_again)
+    if isinstance(trial.function, Handwritten) and trial.function.of_object is not None:
+        yield "of one object", lambda: of_one_object(trial.case)
 
 
 def _first_back_first(trial: Trial) -> None:
@@ -63,24 +59,10 @@ def _others(trial: Trial) -> list[FunctionCase]:
     """Those of the other inputs that the function takes."""
     case = trial.case
     several = (other_floats(case), other_integers_or_truth_values(case), other_sizes(trial))
-    found = [other for cases in several for other in _first_taken(cases)]
+    found = [other for cases in several for other in first_taken(cases)]
     if not found:
         raise Skip(TAKES_NO_OTHERS)
     return found
-
-
-def _first_taken(cases: Iterator[FunctionCase]) -> list[FunctionCase]:
-    """The first case that the reference and the function take, or none of them."""
-    for case in cases:
-        try:
-            with _silently():
-                forward_of(replace(case, function=case.reference))
-                forward_of(case)
-        except Exception as error:  # anyone's function may raise anything
-            raise_if_nobodys_fault(error)
-            continue
-        return [case]
-    return []
 
 
 def _back_of(case: FunctionCase, first: Forward, _: Forward) -> None:
@@ -100,21 +82,6 @@ def _last_back_first(trial: Trial) -> None:
     for other in _others(trial):
         with _explained(trial.case):
             agree(trial.case, _meanwhile(other, back=True))
-
-
-def _of_one_object(case: FunctionCase, run_again: Function) -> str | None:
-    """Most classes for training keep what their last forward saved: that isn't wrong, but worth a note."""
-    taken = _first_taken(other_floats(case))
-    if not taken:
-        raise Skip(TAKES_NO_OTHERS)
-    with naming(case.label, "a run"):
-        expected = [grad if grad is None else grad.clone() for grad in back_of(case, forward_of(case))]
-        ran = forward_of(case)
-        case.arguments.call(lambda *positional, **named: run_again(ran.saved, *positional, **named), taken[0].leaves())
-        found = back_of(case, ran)
-    if all(map(same_bits, expected, found)):
-        return None
-    return "one cache for all calls: backward belongs to the last forward of its object"
 
 
 def _on_moved_buffers(case: FunctionCase) -> None:
@@ -148,7 +115,7 @@ def _meanwhile(other: FunctionCase, *, back: bool) -> Between:
 
     def run(_: Forward) -> None:
         try:
-            with _silently():
+            with silently():
                 ran = forward_of(other)
                 if back:
                     back_of(other, ran)
@@ -156,13 +123,6 @@ def _meanwhile(other: FunctionCase, *, back: bool) -> Between:
             raise_if_nobodys_fault(error)
 
     return Between(run)
-
-
-@contextlib.contextmanager
-def _silently() -> Iterator[None]:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
 
 
 def retain_graph(trial: Trial) -> Iterator[tuple[str, Run]]:
@@ -179,7 +139,7 @@ def _twice_back(case: FunctionCase) -> str | None:
         grads = zip(case.floating, back_of(case, ran), strict=True)
         firsts.add({f"grad_{name}": grad.detach().to_dense() for name, grad in grads if grad is not None})
 
-    of_object = isinstance(case.function, Handwritten) and case.function.run_again is not None
+    of_object = isinstance(case.function, Handwritten) and case.function.of_object is not None
     try:
         agree(replace(case, watched=False), Between(run_first, "the second backward after one forward"))
     except Wrong as wrong:

@@ -149,3 +149,58 @@ def test_a_class_that_checks_its_inputs_is_not_blamed() -> None:
     report = report_of(HandwrittenClass(OneAlone, {}), negative_entropy, [X.softmax(-1).numpy()])
     assert report.passed, report
     assert {row.note for row in report.rows if row.family == "two forwards"} == {"it takes no other inputs"}
+
+
+class Rectified:
+    def __init__(self) -> None:
+        self.mask: Any = None
+        self.out: Any = None
+
+    def forward(self, x: Any) -> Any:
+        self.mask = x > 0
+        return np.maximum(x, 0)
+
+    def backward(self, dout: Any) -> Any:
+        return dout * self.mask
+
+
+class WithTheFirstMask(Rectified):
+    def forward(self, x: Any) -> Any:
+        first = self.mask
+        out = super().forward(x)
+        self.mask = self.mask if first is None or first.shape != x.shape else first
+        return out
+
+
+class IntoTheSameOutput(Rectified):
+    def forward(self, x: Any) -> Any:
+        if self.out is None or self.out.shape != x.shape:
+            self.out = np.empty_like(x)
+        self.out[...] = super().forward(x)
+        return self.out
+
+
+class WithAState(Rectified):
+    """As the hidden state of a recurrent net that goes on from batch to batch."""
+
+    def forward(self, x: Any) -> Any:
+        before = 0 if self.out is None else self.out
+        self.out = super().forward(x)
+        return self.out + before
+
+
+@pytest.mark.parametrize(
+    ("owner", "verdict", "words"),
+    [
+        (Rectified, "right", "one cache for all calls"),
+        (WithTheFirstMask, "WRONG", "backward is wrong after the object's second forward: it keeps something of"),
+        (IntoTheSameOutput, "WRONG", "the object's second forward overwrites the output of its first"),
+        (WithAState, "right", "its output depends on the forward that ran before"),
+    ],
+)
+def test_an_object_that_runs_forward_twice(owner: type, verdict: str, words: str) -> None:
+    report = check_function(HandwrittenClass(owner, {}), torch.relu, [X.numpy()], only=["two forwards"])
+    rows = {row.name: row for row in report.rows}
+    row = rows["two forwards of one object"]
+    assert (row.verdict, row.note.startswith(words)) == (verdict, True), row.note
+    assert {name for name in BOTH if rows[name].verdict != "right"} == set()
