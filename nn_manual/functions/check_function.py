@@ -18,6 +18,7 @@ from nn_manual.functions.battery.trial import Dtype, Inputs, Trial, in_dtype
 from nn_manual.functions.callables import Function, class_of_forward, is_mere_class
 from nn_manual.functions.exceptions import met_in
 from nn_manual.functions.function_report import OF_ITSELF, FunctionReport
+from nn_manual.functions.handwritten import run_function
 from nn_manual.functions.handwritten_class import Given, HandwrittenClass, handwritten_hint, in_one_form
 from nn_manual.functions.judged_case import judge
 from nn_manual.functions.options import domains_of, dtypes_of, kinds_of, sizes_of, tolerance_of
@@ -145,6 +146,8 @@ def put_through(
         except CannotCompare as problem:  # of a function whose kernel ended the use of the device
             return FunctionReport((), problem=one_line(str(problem)))
         if isinstance(found, CannotCompare):
+            if trial.reference is None and (words := _of_own_forward(trial)):
+                return FunctionReport((), problem=words)
             values, met = FunctionReport((), problem=one_line(str(found))), set(met_in(found))
             met |= {AT_RANDOM} if isinstance(found, IsRandom) else set()
         else:
@@ -155,6 +158,15 @@ def put_through(
         settled = frozenset(failure.name.partition(",")[0] for failure in values.failures)
         trial = replace(trial, settled=settled, habits=values.habits)
         return replace(values, rows=run_rows(trial, chosen, met, told, known_rows))
+
+
+def _of_own_forward(trial: Trial) -> str:
+    """Why forward can't be its own reference; empty where it can. Without one there are no rows."""
+    try:
+        run_function(trial.case.reference, trial.case.arguments, trial.case.leaves(), trial.case.wants())
+    except CannotCompare as problem:
+        return one_line(str(problem))
+    return ""
 
 
 def _vacuous_in_all(trial: Trial, values: GradientReport) -> Iterator[str]:

@@ -34,7 +34,7 @@ FAR = 1e3
 MOST_ALONE = 16
 #: How many random moves find the gradients around a kink of several entries, for each of these, and at least.
 DRAWS_EACH = 4
-#: So many entries exchange their moves: of more, these would be no further apart than the steps of differences.
+#: How often two entries exchange their moves.
 MOST_EXCHANGED = 64
 #: How often gradients are added where a plane parts ours from those that are known.
 MOST_PLANES = 16
@@ -116,7 +116,8 @@ class _Around:
         drawn = [close_by.at(move) for move in moves]
         # And those where ours points to: for a norm at 0 the longest. Differences have no choice of their own.
         habits = [*close_by.of_habits(), *close_by.along(self.ours)]
-        self.around = np.array([*drawn, *habits, *self._exchanged(), *([] if close_by.is_own else [self.theirs])])
+        exchanged = list(self._exchanged())
+        self.around = np.array([*drawn, *habits, *exchanged, *([] if close_by.is_own else [self.theirs])])
         low, high = self.around.min(0), self.around.max(0)
         outside = (self.ours < low - self.allowed) | (self.ours > high + self.allowed)
         outside[self.differs] |= (high - low <= self.allowed)[self.differs]
@@ -131,7 +132,8 @@ class _Around:
         wrong.update(self.differs[bends[self.differs]].tolist())
         if all(wrong & places for places in own.values()):
             return {}
-        chosen = np.random.default_rng(1).permutation(self.differs)[:MOST_ALONE]
+        is_one_of_them = bool((np.abs(exchanged[-1] - self.ours) <= self.allowed).all())  # then it lies in their hull
+        chosen = np.random.default_rng(1).permutation([] if is_one_of_them else self.differs)[:MOST_ALONE]
         for group in self._groups([int(i) for i in chosen if int(i) not in wrong]):
             if not self._in_hull(group):
                 wrong.update(group)
@@ -191,19 +193,15 @@ class _Around:
         """Gradients where entries exchange their moves until each has the slope that it has in ours. A sort gives n
         equal entries their places' slopes in one of n! orders: of many, random moves seldom find the order of ours.
         """
-        entries = self.differs[:MOST_EXCHANGED]
-        move, ours = np.zeros(len(self.ours)), self.ours[entries]
-        move[entries] = np.linspace(-1, 1, len(entries))
-        for _ in entries:
+        move = np.linspace(-1, 1, len(self.ours))
+        for _ in range(MOST_EXCHANGED):
             gradient = self.close_by.at(move)
             yield gradient
-            off = np.abs(gradient[entries] - ours)
-            worst = np.argmax(off)
-            nearest = np.argmin(np.abs(gradient[entries] - ours[worst]))
+            worst = np.argmax(np.abs(gradient - self.ours))
+            nearest = np.argmin(np.abs(gradient - self.ours[worst]))
             if nearest == worst:
                 return  # no other entry has the slope that this one should have
-            pair = entries[[worst, nearest]]
-            move[pair] = move[pair[::-1]]
+            move[[worst, nearest]] = move[[nearest, worst]]
 
     def _values(self, name: str, *, of_ours: bool) -> Array:
         pair = self.pairs[f"grad_{name}, {self.suffix}"]

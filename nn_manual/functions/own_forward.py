@@ -185,6 +185,8 @@ class OwnForward:
         if left_out.any():
             return np.where(left_out, ours.detach().double().numpy().reshape(-1), grad), nowhere
         at_kink = found.jump[directions.numbers] > 0
+        if off[found.jump > 0].any():
+            return grad, nowhere  # already one of them alone has none of its slopes
         if at_kink.any() and size > 1:  # entries that tie share a slope: their sum is looked at, too
             together = slopes(i, Directions(np.zeros(size, int), np.ones(size), 1))
             grad = self._with_sum([number], grad, at_kink, together)

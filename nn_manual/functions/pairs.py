@@ -135,17 +135,18 @@ def _run_reference(case: FunctionCase, leaves: list[Any]) -> Forward:
     """
     with raised_by_the_reference(), sdpa_kernel(SDPBackend.MATH):  # torch's fast attention is off by 1e-10 in float64
         ran = by_autograd(case.reference, case.arguments, leaves, case.wants())
+    whose = case.label if isinstance(case.reference, OwnForward) else "the reference"
     for name, output in ran.outputs.items():
         if output.is_complex() or (floats(output) and dtype_name(output) not in SUPPORTED):
             raise TypeError(
-                f"{name} of the reference is {dtype_name(output)}: outputs must be {', '.join(SUPPORTED)} or integer"
+                f"{name} of {whose} is {dtype_name(output)}: outputs must be {', '.join(SUPPORTED)} or integer"
             )
     if all(name.startswith(BUFFER) for name in ran.outputs):
         others = dict.fromkeys("None" if each is None else type(each).__name__ for each in ran.returned.others.values())
         words = " and ".join(others) or "nothing"
-        raise ValueError(f"the reference returned {words}: it must return a tensor, or several")
+        raise ValueError(f"{whose} returned {words}: it must return a tensor, or several")
     if case.wanted is None and not any(output.requires_grad for output in ran.outputs.values()):
-        raise ValueError("no output of the reference depends on a floating input in a way that autograd can follow")
+        raise ValueError(f"no output of {whose} depends on a floating input in a way that autograd can follow")
     return ran
 
 

@@ -12,6 +12,8 @@ from nn_manual.errors import raise_if_nobodys_fault
 SAVED = ("cache", "saved", "ctx", "context", "residuals")
 #: How they begin the name of the gradient of an output.
 UPSTREAM = ("d", "grad", "upstream", "g_")
+#: What others call it, as a whole.
+GRADIENTS = ("g", "go", "gout", "gy")
 #: What stands before an input's name in the name of its gradient.
 PREFIXES = ("grad_", "d_", "d", "")
 
@@ -35,14 +37,18 @@ def calls_saved_last(backward: Callable[..., Any]) -> bool:
     first one is a gradient.
     """
     names = names_of(backward)
-    return len(names) > 1 and names[0] not in SAVED and (names[-1] in SAVED or names[0].startswith(UPSTREAM))
+    return len(names) > 1 and names[0] not in SAVED and (names[-1] in SAVED or _is_gradient(names[0]))
 
 
 def calls_saved_first(backward: Callable[..., Any]) -> bool:
     """Whether the names of backward's arguments say that what forward saved comes first."""
     names = names_of(backward)
-    is_said = len(names) > 1 and (names[0] in SAVED or names[-1].startswith(UPSTREAM))
+    is_said = len(names) > 1 and (names[0] in SAVED or _is_gradient(names[-1]))
     return is_said and not calls_saved_last(backward)
+
+
+def _is_gradient(name: str) -> bool:
+    return name in GRADIENTS or name.startswith(UPSTREAM)
 
 
 def gradients_called(grads: Mapping[Any, Any], inputs: Sequence[Sequence[str]]) -> list[Any]:

@@ -312,3 +312,17 @@ def test_two_inputs_at_kinks_that_do_not_tie() -> None:
     x, y = np.random.default_rng(0).standard_normal((2, 1, 2))
     pair = (lambda x, y: (np.maximum(x, 0) - np.maximum(-y, 0), (x, y)), backward)
     assert not check_function(pair, None, [x, y], only=["kinds zero"]).wrong
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"), [(lambda x: 2 * x, "ndarray"), (lambda _: None, "None"), (lambda x: float(x.sum()), "float")]
+)
+def test_a_forward_that_saves_nothing_ends_in_a_report(returned: Any, words: str) -> None:
+    report = check_function((returned, lambda dout, _: 2 * dout), None, [inputs()[0]])
+    assert report.problem == f"<lambda>: forward returned {words}: it must return (output, saved)"
+    assert report.rows == ()
+
+
+def test_what_forward_returned_is_not_said_of_a_reference() -> None:
+    with pytest.raises(ValueError, match=r"^<lambda> returned str: it must return a tensor"):
+        check_function((lambda x: ("a", x), lambda dout, _: dout), None, [inputs()[0]])

@@ -16,7 +16,7 @@ from nn_manual.check.compare.tolerances import LOW_PRECISION_FACTOR, MEANINGLESS
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.one_run import forward_of, values_of, values_of_its_reference
-from nn_manual.functions.battery.runs import with_moved_buffers
+from nn_manual.functions.battery.runs import is_right, with_moved_buffers
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
 from nn_manual.functions.callables import applied, dtype_name, floats
 from nn_manual.functions.exceptions import naming
@@ -54,7 +54,19 @@ def evaluation(trial: Trial) -> Iterator[tuple[str, Run]]:
     """A module that is in training, and its reference, in evaluation; also on buffers that a forward has left."""
     modules = [each for each in (trial.function, trial.reference) if isinstance(each, torch.nn.Module)]
     if isinstance(trial.function, torch.nn.Module) and any(each.training for m in modules for each in m.modules()):
-        yield "", lambda: _in_evaluation(trial.case, modules)
+        yield "", lambda: _in_each_evaluation(trial, modules)
+
+
+def _in_each_evaluation(trial: Trial, modules: list[torch.nn.Module]) -> None:
+    """Also in float64, if it computes there in training: beside a variance of 1, an eps in the wrong place is smaller
+    than what float32 is allowed.
+    """
+    _in_evaluation(trial.case, modules)
+    if trial.case.is_in_float32 and is_right(double := trial.like_case("float64")):
+        try:
+            _in_evaluation(double, modules)
+        except Wrong as wrong:
+            raise Wrong(f"in float64, {wrong}") from wrong
 
 
 def _in_evaluation(case: FunctionCase, modules: list[torch.nn.Module]) -> None:

@@ -100,9 +100,14 @@ def other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _other_mask(mask: torch.Tensor) -> torch.Tensor:
-    """Moved by one place, along the last axis along which the truth values differ."""
+    """Moved by one place, along the last axis along which the truth values differ. Then one more becomes true, in a row
+    in which another one stays false: a mean over a constant number of them is wrong.
+    """
     for axis in reversed(range(mask.ndim)):
         if not torch.equal(moved := mask.roll(1, axis), mask):
+            rows = moved.reshape(-1, mask.shape[-1])
+            for i in ((~rows).sum(-1) > 1).nonzero()[:1].flatten():
+                rows[i, rows[i].int().argmin()] = True
             return moved
     return mask ^ _each_second(mask)
 

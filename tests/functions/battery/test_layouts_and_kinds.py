@@ -458,3 +458,20 @@ def test_a_function_that_refuses_the_layout_alone_is_wrong() -> None:
     report = check_function(dense, lambda x: x * x, [torch.eye(3)], only=["inputs"])
     assert [row.name for row in report.wrong] == ["inputs expanded"]
     assert report.wrong[0].note.startswith("dense: forward raised ValueError: not dense at ")
+
+
+def test_equal_rows_that_are_wrong_in_the_usual_layout_say_nothing_of_a_layout() -> None:
+    """Equal rows have eigenvalues that are equal: each basis has a gradient of its own, and both sides choose one."""
+
+    def forward(x: Any) -> Any:
+        return np.linalg.eigh(x + x.T)
+
+    def backward(dout: Any, vectors: Any) -> Any:
+        return 2 * (vectors * dout) @ vectors.T
+
+    x = np.random.default_rng(0).standard_normal((5, 5))
+    report = check_function((forward, backward), lambda x: torch.linalg.eigvalsh(x + x.T), [x], only=["inputs"])
+    (row,) = [row for row in report.rows if row.name == "inputs expanded"]
+    words = "on equal rows it is wrong in the usual layout, too: that is no matter of layout"
+    assert (row.verdict, row.note) == ("skipped", words)
+    assert not report.wrong

@@ -200,6 +200,22 @@ def test_evaluation_uses_buffers_that_a_forward_has_left() -> None:
     assert evaluation(torch.nn.BatchNorm1d(5), torch.nn.BatchNorm1d(5)).passed
 
 
+def test_evaluation_in_float64_shows_what_float32_does_not() -> None:
+    """Beside a variance of about 1, an eps of 1e-5 outside of the root is off by half of that."""
+
+    class EpsOutside(torch.nn.BatchNorm1d):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            if self.training:
+                return super().forward(input)
+            assert self.running_var is not None
+            assert self.running_mean is not None
+            return (input - self.running_mean) / (self.running_var.sqrt() + self.eps) * self.weight + self.bias
+
+    (wrong,) = evaluation(EpsOutside(5), torch.nn.BatchNorm1d(5)).wrong
+    assert wrong.name == "eval"
+    assert wrong.note.startswith("in float64, output[")
+
+
 def test_a_reference_with_buffers_of_its_own_is_another_function_then() -> None:
     class Stateless(torch.nn.Module):
         def __init__(self) -> None:
