@@ -63,7 +63,8 @@ def describe_difference(
         return f"not finite at {positions(~np.isfinite(ours))}{never}{overflow}"
     # In float64: the squares of what float32 holds may overflow in it.
     in_double = ours.astype(np.float64), reference.astype(np.float64)
-    return _values(*in_double, reference.dtype.name, kinks, batch_size, [*map(np.arange, ours.shape)])
+    dtype = reference.dtype.name if reference.dtype.kind == "f" else "float64"  # integers are exact
+    return _values(*in_double, dtype, kinks, batch_size, [*map(np.arange, ours.shape)])
 
 
 def _values(

@@ -119,7 +119,7 @@ def _changed(before: torch.Tensor | None, after: torch.Tensor | None, row: int) 
     """The rows that are others afterwards, without `row` itself."""
     if before is None and after is None:
         return []
-    if before is None or after is None or before.shape != after.shape:
+    if before is None or after is None or before.shape != after.shape or not before.ndim:
         return [1 if row == 0 else 0]
     scale = float(before.double().nan_to_num(0, 0, 0).abs().max()) if before.numel() else 0.0
     same = torch.isclose(before.double(), after.double(), rtol=0, atol=SAME * scale, equal_nan=True)

@@ -203,3 +203,10 @@ def test_the_batch_size_is_named_in_a_part() -> None:
     assert describe_difference(wrong, right, batch_size=7) == (
         "only index 3 of axis 1 differs; there: 1/7 of the reference: divided by the batch size"
     )
+
+
+def test_integers_as_an_embedding_in_a_branch_gets_them() -> None:
+    reference = np.arange(12).reshape(3, 4)
+    words = "2 times the reference: counted twice, or the slope of a square"
+    assert describe_difference(2 * reference, reference) == words
+    assert describe_difference(reference.astype(np.float32), reference) == "equal up to rounding"
