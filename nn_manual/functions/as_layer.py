@@ -61,13 +61,13 @@ def as_layer(
         "shapes_of_pair": staticmethod(parameters or _no_parameters),
         "saves_last": calls_saved_last(backward),
         "__doc__": forward.__doc__,
-        "__module__": forward.__module__,
     }
     if reference is not None:
         own["reference"] = _method(reference)
     own_name = getattr(forward, "__name__", "")  # a partial function has none, and a lambda's is no name of a class
     called = name or (own_name if own_name.isidentifier() else PairLayer.__name__)
     made: type[PairLayer] = make_dataclass(called, fields, bases=(PairLayer,), namespace=own, eq=False)
+    made.__module__ = forward.__module__  # from Python 3.12 on, it would be that of the caller of make_dataclass
     return made
 
 

@@ -172,7 +172,7 @@ class OwnForward:
         # What depends on an output that isn't finite has no number: it is left out. So is a slope without bound.
         left_out = ~np.isfinite(array) & (not are_finite)
         left_out |= np.isinf(array) & (found.error > MOST_UNCERTAIN * np.abs(found.value))[directions.numbers]
-        array = np.where(left_out, 0.0, array)
+        array, off = np.where(left_out, 0.0, array), np.zeros(len(found.value))
         if np.isfinite(array).all():
             along = directions.along(array)
             finding = judge_by(found, along, CENTRAL_DIFFERENCES)
@@ -184,9 +184,9 @@ class OwnForward:
             grad = array + directions.spread(off)
         if left_out.any():
             return np.where(left_out, ours.detach().double().numpy().reshape(-1), grad), nowhere
+        if off[found.jump > 0].any():  # already one entry at a kink has none of its own slopes
+            return grad, nowhere
         at_kink = found.jump[directions.numbers] > 0
-        if off[found.jump > 0].any():
-            return grad, nowhere  # already one of them alone has none of its slopes
         if at_kink.any() and size > 1:  # entries that tie share a slope: their sum is looked at, too
             together = slopes(i, Directions(np.zeros(size, int), np.ones(size), 1))
             grad = self._with_sum([number], grad, at_kink, together)

@@ -75,15 +75,15 @@ def test_an_error_in_the_order_of_the_names_is_told_where_the_other_order_return
 
 
 def test_where_names_say_nothing_the_order_counts_in_which_it_runs() -> None:
-    def one_gradient(g: Any, s: Any) -> Any:
-        return g @ s[1].T
+    def one_gradient(a: Any, s: Any) -> Any:
+        return a @ s[1].T
 
     report = check_function((forward, one_gradient), reference, inputs(), only=["retain_graph"])
     assert report.problem is not None
     assert "backward returned 1 gradient instead of 2: grad_x, grad_w" in report.problem
 
-    def of_a_typo(g: Any, s: Any) -> Any:
-        return g @ s[1].T, unknown  # type: ignore[name-defined] # noqa: F821 - a mistake
+    def of_a_typo(a: Any, s: Any) -> Any:
+        return a @ s[1].T, unknown  # type: ignore[name-defined] # noqa: F821 - a mistake
 
     _, text = said(of_a_typo)
     assert "in the other order of its arguments: " in text

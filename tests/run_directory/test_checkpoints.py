@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 import os
 import shutil
 from collections.abc import Callable
@@ -143,14 +144,16 @@ def test_a_manifest_names_files_beside_it(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ("900 lists", "its lists are nested too deep"),
+        ("nested lists", "its lists are nested too deep"),
         ('"\\ud800"', "is not JSON: 'utf-8' codec can't encode character"),
         ("1e999", None),
     ],
 )
 def test_what_the_signature_holds(tmp_path: Path, value: str, problem: str | None) -> None:
     folder = written(tmp_path, losses=17.25)
-    value = 900 * "[" + 900 * "]" if value == "900 lists" else value
+    if value == "nested lists":  # as many as JSON's reader takes, and Python's own recursion doesn't
+        depth = 900 if sys.version_info < (3, 12) else 990
+        value = depth * "[" + depth * "]"
     signed_again(folder, lambda text: text.replace("17.25", value))
     if problem is None:
         assert read_checkpoint(folder)[0]["losses"] == math.inf
