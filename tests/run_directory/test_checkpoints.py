@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
