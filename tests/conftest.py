@@ -1,6 +1,5 @@
 """What every test needs: one thread, set before numpy and torch are imported, and no modules of another test."""
 
-import itertools
 import os
 import signal
 import sys
@@ -61,14 +60,12 @@ def _leave_nothing() -> Iterator[None]:
             report(numbers)
 
     trainer._report_unproven = report_in_time
-    last = next(reversed(sys.modules))
     yield
     is_over.append(True)
     trainer._report_unproven = report
     if signal.getsignal(signal.SIGINT) is not before:
         signal.signal(signal.SIGINT, before)
-    new = itertools.takewhile(lambda name: name != last, reversed(list(sys.modules)))  # modules are kept in their order
-    for name in [name for name in new if name.startswith(("my_", "mine"))]:
+    for name in [name for name in sys.modules if name.startswith(("my_", "mine"))]:
         del sys.modules[name]
 
 
