@@ -15,6 +15,15 @@ from nn_manual.errors import ConfigError
 from .conftest import VALID, ErrorsOf, valid_but
 
 
+def words_of(call: Callable[[], object]) -> str:
+    """What Python's own error says, which depends on its version."""
+    try:
+        call()
+    except (OverflowError, ValueError) as error:
+        return str(error)
+    raise AssertionError(call)
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -86,7 +95,7 @@ def test_places_are_those_of_keys_and_values() -> None:
         ("a: b: c", "run.yaml:1:5: mapping values are not allowed here"),
         ("\ta: 1", "run.yaml:1:1: found character '\\t' that cannot start any token while scanning for the next token"),
         ('a: "\\U00110000"', "run.yaml:1:7: chr() arg not in range(0x110000)"),
-        ('a: "\\UFFFFFFFF"', "run.yaml:1:7: Python int too large to convert to C int"),
+        ('a: "\\UFFFFFFFF"', f"run.yaml:1:7: {words_of(lambda: chr(0xFFFFFFFF))}"),
         ("[" * (MAX_DEPTH + 2), f"run.yaml:1:{MAX_DEPTH + 2}: nested more than {MAX_DEPTH} deep"),
         ("[" * 100_000, f"run.yaml:1:{MAX_DEPTH + 2}: nested more than {MAX_DEPTH} deep"),
         ("#" * (MAX_BYTES + 1), "run.yaml: is larger than 262144 bytes, the most that a config may have"),
@@ -138,7 +147,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             load_config(path)
         assert str(caught.value) == f"{path}: {reason}"
-    with pytest.raises(ConfigError, match="embedded null byte"):
+    with pytest.raises(ConfigError, match="embedded null"):
         load_config("a\0b")
 
 

@@ -149,10 +149,12 @@ def test_a_text_that_cannot_be_used(tmp_path: Path, content: str | bytes, messag
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="embedded null") as of_python:  # its words depend on its version
+        (tmp_path / "a\0b").stat()
     for file, problem in (
         (tmp_path / "none.txt", "No such file or directory"),
         (tmp_path, "Is a directory"),
-        (tmp_path / "a\0b", "embedded null byte"),
+        (tmp_path / "a\0b", str(of_python.value)),
     ):
         with pytest.raises(DataError) as raised:
             Text(file).load(0, FLOAT32)

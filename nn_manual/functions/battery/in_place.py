@@ -12,6 +12,7 @@ import torch
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import Arguments, Number, as_tensor
+from nn_manual.functions.battery.one_run import forward_of
 from nn_manual.functions.battery.other_inputs import other_floats, other_integers, with_other_integers
 from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
 from nn_manual.functions.callables import applied, dtype_name, floats, gradients_of, is_array, label_of_function
@@ -31,7 +32,28 @@ def in_place(trial: Trial) -> Iterator[tuple[str, Run]]:
     yield "", lambda: _in_place(trial.case, other_floats)
     for i, (name, leaf) in enumerate(zip(trial.case.arguments.names, trial.case.arguments.leaves, strict=True)):
         if is_array(leaf) and not floats(leaf) and other_integers(as_tensor(leaf)) is not None:
-            yield name, lambda i=i: _in_place(trial.case, lambda case: _other_at(case, i))  # type: ignore[misc] # a default
+            yield name, lambda i=i: _other_integers_in_place(trial.case, i)  # type: ignore[misc] # a default
+
+
+def _other_integers_in_place(case: FunctionCase, place: int) -> str | None:
+    """Then a mask is negated, too: a causal one then masks a row as a whole. Where that row isn't finite in what the
+    function returns, and it is in what the reference returns, that gets a note: many masks mustn't do that.
+    """
+    _in_place(case, lambda case: _other_at(case, place))
+    leaf = case.arguments.leaves[place]
+    if as_tensor(leaf).dtype != torch.bool:
+        return None
+    leaves = (*case.arguments.leaves[:place], ~leaf, *case.arguments.leaves[place + 1 :])
+    negated = replace(case, arguments=replace(case.arguments, leaves=leaves), drawn=True)
+    try:
+        ours, theirs = forward_of(negated).outputs, forward_of(replace(negated, function=case.reference)).outputs
+    except Exception as error:  # anyone's function may raise anything on values that it doesn't take
+        raise_if_nobodys_fault(error)
+        return None
+    if any(theirs[name].isfinite().logical_and(~ours[name].isfinite()).any() for name in ours.keys() & theirs.keys()):
+        return "where the mask is negated, its output isn't finite in places in which the reference's is"
+    _right_on_one_of(iter([negated]))
+    return None
 
 
 def _other_at(case: FunctionCase, place: int) -> Iterator[FunctionCase]:

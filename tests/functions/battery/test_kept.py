@@ -373,3 +373,46 @@ def test_a_reference_that_refuses_targets_that_are_all_ignored_is_said_to() -> N
     (row,) = [row for row in report.rows if row.name == "inputs repeated"]
     assert row.verdict == "skipped"
     assert row.note.startswith("the reference raised ValueError: nothing counts at ")
+
+
+@pytest.mark.parametrize(("kept", "agrees"), [(True, True), (False, False)])
+def test_a_negated_mask_shows_what_a_row_that_is_masked_as_a_whole_gets(*, kept: bool, agrees: bool) -> None:
+    """Such a row has equal probabilities, and no gradient of its scores: elsewhere a probability of 0 hides that."""
+
+    def forward(scores: Any, mask: Any) -> Any:
+        scores = np.where(mask, scores, -1e9)
+        terms = np.exp(scores - scores.max(-1, keepdims=True))
+        p = terms / terms.sum(-1, keepdims=True)
+        return p, (p, mask)
+
+    def backward(dout: Any, cache: Any) -> Any:
+        p, mask = cache
+        grad = p * (dout - (dout * p).sum(-1, keepdims=True))
+        return (np.where(mask, grad, 0) if kept else grad), None
+
+    def reference(scores: Any, mask: Any) -> Any:
+        return scores.masked_fill(~mask, -1e9).softmax(-1)
+
+    inputs = [np.random.default_rng(0).standard_normal((3, 3)), np.tril(np.ones((3, 3), bool))]
+    report = check_function((forward, backward), reference, inputs, only=["in place"])
+    assert [row.name for row in report.wrong] == ([] if agrees else ["in place mask"])
+
+
+def test_a_row_that_is_masked_as_a_whole_may_be_nan() -> None:
+    def forward(scores: Any, mask: Any) -> Any:
+        with np.errstate(all="ignore"):
+            terms = np.exp(scores) * mask
+            p = terms / terms.sum(-1, keepdims=True)
+        return p, p
+
+    def backward(dout: Any, cache: Any) -> Any:
+        return cache * (dout - (dout * cache).sum(-1, keepdims=True)), None
+
+    def reference(scores: Any, mask: Any) -> Any:
+        return scores.masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num(0)
+
+    inputs = [np.random.default_rng(0).standard_normal((3, 3)), np.tril(np.ones((3, 3), bool))]
+    report = check_function((forward, backward), reference, inputs, only=["in place"])
+    notes = {row.name: (row.verdict, row.note) for row in report.rows}
+    words = "where the mask is negated, its output isn't finite in places in which the reference's is"
+    assert notes["in place mask"] == ("right", words)
