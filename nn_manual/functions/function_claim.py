@@ -49,4 +49,5 @@ class FunctionClaim(Claim):
             return move(as_tensor(array).to(TORCH_DTYPES[dtype.name]))
 
         values = values_of_reference(replace(self.case, change=change))
-        return {name: value.numpy() for name, value in values.items()}
+        # As in a pair, 0 where it isn't finite: where float32 overflows, as log(1 - p) does, float64 has few digits.
+        return {name: value.nan_to_num(0, 0, 0).numpy() for name, value in values.items()}

@@ -117,3 +117,22 @@ def test_a_gradient_that_bends_sharply_has_no_kink() -> None:
     )
     assert [failure.name for failure in report.failures][:1] == ["grad_x, random upstream"]
     assert not report.kinks
+
+
+def test_a_definition_that_is_infinite_in_float32_has_few_digits_in_float64() -> None:
+    """log(1 - p) at 30: in float64, p has one of the last two numbers below 1 that are 1e-3 of 1 - p apart."""
+
+    def forward(x: Any) -> Any:
+        return np.logaddexp(0, x) - x * target, x
+
+    def backward(dout: Any, x: Any) -> Any:
+        return dout * (1 / (1 + np.exp(-x)) - target)
+
+    def reference(x: Any) -> Any:
+        p, y = torch.sigmoid(x), torch.from_numpy(target)
+        return -(y * p.log() + (1 - y) * (1 - p).log())
+
+    x = np.random.default_rng(12).standard_normal((4, 5))
+    target = (x > 0).astype(float)
+    report = check_function((forward, backward), reference, [x], only=["kinds spread"])
+    assert not report.wrong, report
