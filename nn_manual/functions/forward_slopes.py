@@ -124,16 +124,20 @@ def slope_of_all(
 ) -> OperandDifferences:
     """The slope of sum(upstream * values), where all entries of the operands at these places move up together."""
     entries = np.concatenate([operands[i].reshape(-1) for i in places])
-    ends = np.cumsum([operands[i].size for i in places])[:-1]
 
     def of_entries(moved: Sequence[Array]) -> Array:
         found = list(operands)
-        for i, part in zip(places, np.split(moved[0], ends), strict=True):
+        for i, part in zip(places, parts_of(moved[0], operands, places), strict=True):
             found[i] = part.reshape(operands[i].shape)
         return values(found)
 
     up = Directions(np.zeros(len(entries), int), np.ones(len(entries)), 1)
     return differences(of_entries, [entries], {0: up}, upstream)[0]
+
+
+def parts_of(entries: Array, operands: Sequence[Array], places: Sequence[int]) -> list[Array]:
+    """The part of each operand at these places, of entries that lie one behind the other."""
+    return np.split(entries, np.cumsum([operands[i].size for i in places])[:-1])
 
 
 def check_digits(values: Values, operands: list[Array]) -> None:

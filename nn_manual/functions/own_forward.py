@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from nn_manual.functions.forward_slopes import (
     Slopes,
     check_digits,
     directions_through,
+    parts_of,
     plain_differences,
     slope_of_all,
 )
@@ -132,10 +133,11 @@ class OwnForward:
             tied = {n: numbered[n] for n, (_, at_kink) in grads.items() if at_kink.any()}
             found = {numbered[n]: grad for n, (grad, _) in grads.items()}
             if len(tied) > 1:  # an entry may tie with one of another input, as in maximum(x, y)
-                together = slope_of_all(moved.around(operands), operands, list(tied.values()), upstream)
+                places = list(tied.values())
+                together = slope_of_all(moved.around(operands), operands, places, upstream)
                 own, at_kink = (np.concatenate(each) for each in zip(*(grads[n] for n in tied), strict=True))
-                changed = np.split(self._with_sum(list(tied), own, at_kink, together), _ends(operands, tied.values()))
-                found |= dict(zip(tied.values(), changed, strict=True))
+                changed = self._with_sum(list(tied), own, at_kink, together)
+                found |= dict(zip(places, parts_of(changed, operands, places), strict=True))
             return found
 
         outputs = [found.tensors[name] for name in names]
@@ -208,9 +210,3 @@ class OwnForward:
         self._said.sums.update(dict.fromkeys(numbers, words))
         changed: Array = grad + at_kink * (off / at_kink.sum())
         return changed
-
-
-def _ends(operands: Sequence[Array], places: Iterable[int]) -> list[int]:
-    """Where each of these operands but the last ends, when they lie one behind the other."""
-    ends: list[int] = np.cumsum([operands[i].size for i in places])[:-1].tolist()
-    return ends

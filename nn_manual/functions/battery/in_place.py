@@ -40,11 +40,11 @@ def _other_integers_in_place(case: FunctionCase, place: int) -> str | None:
     function returns, and it is in what the reference returns, that gets a note: many masks mustn't do that.
     """
     _in_place(case, lambda case: _other_at(case, place))
-    leaf = case.arguments.leaves[place]
-    if as_tensor(leaf).dtype != torch.bool:
+    leaves = list(case.arguments.leaves)
+    if as_tensor(leaves[place]).dtype != torch.bool:
         return None
-    leaves = (*case.arguments.leaves[:place], ~leaf, *case.arguments.leaves[place + 1 :])
-    negated = replace(case, arguments=replace(case.arguments, leaves=leaves), drawn=True)
+    leaves[place] = ~leaves[place]
+    negated = replace(case, arguments=replace(case.arguments, leaves=tuple(leaves)), drawn=True)
     try:
         ours, theirs = forward_of(negated).outputs, forward_of(replace(negated, function=case.reference)).outputs
     except Exception as error:  # anyone's function may raise anything on values that it doesn't take

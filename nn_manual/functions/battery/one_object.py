@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
 
 import torch
 
-from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.battery.one_run import TAKES_NO_OTHERS, back_of, first_taken, forward_of, same_bits
-from nn_manual.functions.battery.other_inputs import OTHER_FLOATS, other_integers
+from nn_manual.functions.battery.other_inputs import OTHER_FLOATS, Change, changed
 from nn_manual.functions.battery.trial import Skip, Wrong, agree
-from nn_manual.functions.callables import Function, floats, is_array
+from nn_manual.functions.callables import Function
 from nn_manual.functions.exceptions import naming
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.handwritten import Handwritten
-
-#: Makes other values of a floating tensor.
-Change: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 
 def of_one_object(case: FunctionCase) -> str | None:
@@ -49,24 +44,16 @@ def of_one_object(case: FunctionCase) -> str | None:
 def _after(case: FunctionCase, function: Handwritten, change: Change) -> FunctionCase:
     """The case whose object has run forward before, on inputs that are changed."""
     assert function.of_object is not None
-    return replace(case, function=replace(function, forward=function.of_object.after(partial(_changed, change))))
-
-
-def _changed(change: Change, leaf: Any) -> Any:
-    if not is_array(leaf):
-        return leaf
-    tensor = as_tensor(leaf).detach()
-    other = change(tensor) if floats(leaf) else other_integers(tensor)
-    if other is None:
-        return leaf
-    return other if isinstance(leaf, torch.Tensor) else other.numpy()
+    forward = function.of_object.after(partial(changed, of_floats=change))
+    return replace(case, function=replace(function, forward=forward))
 
 
 def _same_outputs(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> bool:
     """Whether they are the same within rounding: in other memory, a product may be summed in another order."""
-    both = [(values.double(), other[name].double()) for name, values in one.items() if name in other]
-    same = (a.shape == b.shape and torch.allclose(a, b, equal_nan=True) for a, b in both)
-    return len(both) == len(one) and all(same)
+    return one.keys() == other.keys() and all(
+        values.shape == other[name].shape and torch.allclose(values.double(), other[name].double(), equal_nan=True)
+        for name, values in one.items()
+    )
 
 
 def _of_first(case: FunctionCase, run_again: Function, change: Change) -> str | None:
@@ -75,7 +62,7 @@ def _of_first(case: FunctionCase, run_again: Function, change: Change) -> str | 
         expected = [grad if grad is None else grad.clone() for grad in back_of(case, forward_of(case))]
         ran = forward_of(case)
         outputs = {name: output.clone() for name, output in ran.outputs.items()}
-        others = [_changed(change, leaf) for leaf in case.leaves()]
+        others = [changed(leaf, change) for leaf in case.leaves()]
         case.arguments.call(lambda *positional, **named: run_again(ran.saved, *positional, **named), others)
         found = back_of(case, ran)
     if not all(same_bits(output, ran.outputs[name]) for name, output in outputs.items()):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -14,6 +14,9 @@ from nn_manual.functions.battery.lengths import Choice, free_dimensions, lengths
 from nn_manual.functions.battery.trial import Trial
 from nn_manual.functions.callables import dtype_name, floats, is_array
 from nn_manual.functions.function_case import FunctionCase, with_leaves
+
+#: Makes other values of a floating tensor.
+Change: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 
 def on_other_values(case: FunctionCase) -> FunctionCase:
@@ -55,19 +58,23 @@ def other_floats(case: FunctionCase) -> Iterator[FunctionCase]:
 def other_integers_or_truth_values(case: FunctionCase) -> Iterator[FunctionCase]:
     """Others in all inputs, since they may have to fit each other; then in each alone."""
     leaves = case.arguments.leaves
-    places = [i for i, leaf in enumerate(leaves) if _changed(leaf) is not leaf]
+    places = [i for i, leaf in enumerate(leaves) if changed(leaf) is not leaf]
     for chosen in [places, *([place] for place in places)] if places else ():
         yield with_other_integers(case, chosen)
 
 
 def with_other_integers(case: FunctionCase, places: Collection[int]) -> FunctionCase:
     """The case with other integers or truth values in the inputs at these places."""
-    leaves = tuple(_changed(leaf) if i in places else leaf for i, leaf in enumerate(case.arguments.leaves))
+    leaves = tuple(changed(leaf) if i in places else leaf for i, leaf in enumerate(case.arguments.leaves))
     return replace(case, arguments=replace(case.arguments, leaves=leaves), drawn=True)
 
 
-def _changed(leaf: Any) -> Any:
-    other = other_integers(as_tensor(leaf)) if is_array(leaf) and not floats(leaf) else None
+def changed(leaf: Any, of_floats: Change | None = None) -> Any:
+    """An input with other values; itself where there are none: floating ones without a function that makes others."""
+    if not is_array(leaf) or (floats(leaf) and of_floats is None):
+        return leaf
+    tensor = as_tensor(leaf).detach()
+    other = of_floats(tensor) if of_floats is not None and floats(leaf) else other_integers(tensor)
     if other is None:
         return leaf
     return other if isinstance(leaf, torch.Tensor) else other.numpy()
