@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,9 +48,14 @@ def beyond_by_rounding(case: FunctionCase, failed: Sequence[Pair]) -> Excused:
     """
     if case.tolerance is not None or isinstance(case.reference, OwnForward):
         return Excused()
+    terms = _Terms(case, failed)
+    for own in (False, True) if not case.is_low else ():  # what takes least time comes first
+        by_terms = terms.explain(failed, own=own)
+        if len(by_terms.rounding) == len(failed) and not by_terms.not_judged:
+            return by_terms
     excused, factor = (frozenset[str](), 0) if case.is_low else _by_formulas(case, failed)
     left = [pair for pair in failed if pair.quantity.name not in excused]
-    others = _by_distance_or_terms(case, left, factor) if left else Excused()
+    others = terms.explain(left, factor) if left else Excused()
     return Excused(excused | others.rounding, others.not_judged)
 
 
@@ -83,45 +89,67 @@ def _makes_float32(case: FunctionCase) -> bool:
     return all(np.array_equal(one.ours, other.ours, equal_nan=True) for one, other in zip(*both, strict=True))
 
 
-def _by_distance_or_terms(case: FunctionCase, failed: Sequence[Pair], factor: int) -> Excused:
-    """Those that are no further from float64 than `factor` times the reference. On drawn inputs also those that differ
-    from the reference, here or in float64, by no more than a few roundings of the terms that they are made of: where a
-    softmax has become 1, its gradient is the difference of two such terms, which one formula computes as 0 and another
-    as one rounding of them.
+class _Terms:
+    """How far the tensors of a case are from float64, beside the terms that they are made of. All is measured once."""
 
-    Where ours is less than half of the truth, a gradient was lost, unless the truth is such a rounding itself, of the
-    reference's terms or of our own, or the reference has lost it, too.
-    """
-    by_terms = case.drawn and case.excuses_terms
-    if not (factor or by_terms):
-        return Excused()
-    try:
-        truth, terms = sensitivities(case)
+    def __init__(self, case: FunctionCase, failed: Sequence[Pair]) -> None:
+        self.case, self.failed = case, failed
+        self.by_terms = case.drawn and case.excuses_terms
+
+    @cached_property
+    def _measured(self) -> tuple[Mapping[str, Array], Mapping[str, float]]:
+        """The reference's values in float64, and how large their terms are; nothing where it raises an error there."""
+        try:
+            return sensitivities(self.case)
+        except Exception as raised:  # as above
+            raise_if_nobodys_fault(raised)
+            return {}, {}
+
+    @cached_property
+    def _allowed(self) -> tuple[dict[str, float], dict[str, float]]:
+        """How far each tensor may be off by its terms; and below which size the function's own ones hide a number."""
+        truth, terms = self._measured
+        try:
+            if self.case.is_low:
+                return _allowed_in_16_bits(self.case, terms), {}
+            return _allowed(self.case, truth, terms, self.failed)
+        except Exception as raised:  # as above
+            raise_if_nobodys_fault(raised)
+            return {}, {}
+
+    def explain(self, failed: Sequence[Pair], factor: int = 0, *, own: bool = True) -> Excused:
+        """Those of `failed` that are no further from float64 than `factor` times the reference. On drawn inputs also
+        those that differ from the reference, here or in float64, by no more than a few roundings of the terms that they
+        are made of: where a softmax has become 1, its gradient is the difference of two such terms, which one formula
+        computes as 0 and another as one rounding of them. With `own`, the terms of the function count, too.
+
+        Where ours is less than half of the truth, a gradient was lost, unless the truth is such a rounding itself, of
+        the reference's terms or of our own, or the reference has lost it, too.
+        """
+        if not (factor or self.by_terms):
+            return Excused()
+        truth, terms = self._measured
         allowed, hidden = dict[str, float](), dict[str, float]()
-        if by_terms and case.is_low:
-            allowed = _allowed_in_16_bits(case, terms)
-        elif by_terms:
-            allowed, hidden = _allowed(case, truth, terms, failed)
-    except Exception as raised:  # as above
-        raise_if_nobodys_fault(raised)
-        return Excused()
-    excused, not_judged = set[str](), dict[str, str]()
-    for pair in failed:
-        name = pair.quantity.name
-        if name not in truth:  # it is an integer, or has no gradient
-            continue
-        size, reference = float(np.abs(truth[name]).max()), pair.reference.numpy()
-        is_a_number = size > max(MARGIN * eps_of(np.float64) * terms[name], hidden.get(name, 0))
-        ours_is_less, its_is_less = (np.abs(values).max() < size / 2 for values in (pair.ours, reference))
-        is_near = distance(pair.ours, truth[name]) <= factor * distance(reference, truth[name])
-        error = np.minimum(np.abs(pair.ours - truth[name]), np.abs(pair.ours - reference)).max()
-        is_within = error <= allowed.get(name, 0)
-        if not (is_near or is_within) or (is_a_number and ours_is_less and not its_is_less):
-            continue
-        excused.add(name)
-        if is_a_number and is_within and allowed[name] >= MEANINGLESS * size:
-            not_judged[name] = f"{name}: rounding alone may be {allowed[name] / size:.2g} of its largest value"
-    return Excused(frozenset(excused), not_judged)
+        if self.by_terms:
+            few = MARGIN * eps_of(self.case.dtype)
+            allowed, hidden = self._allowed if own else ({name: few * size for name, size in terms.items()}, {})
+        excused, not_judged = set[str](), dict[str, str]()
+        for pair in failed:
+            name = pair.quantity.name
+            if name not in truth:  # it is an integer, or has no gradient
+                continue
+            size, reference = float(np.abs(truth[name]).max()), pair.reference.numpy()
+            is_a_number = size > max(MARGIN * eps_of(np.float64) * terms[name], hidden.get(name, 0))
+            ours_is_less, its_is_less = (np.abs(values).max() < size / 2 for values in (pair.ours, reference))
+            is_near = distance(pair.ours, truth[name]) <= factor * distance(reference, truth[name])
+            error = np.minimum(np.abs(pair.ours - truth[name]), np.abs(pair.ours - reference)).max()
+            is_within = error <= allowed.get(name, 0)
+            if not (is_near or is_within) or (is_a_number and ours_is_less and not its_is_less):
+                continue
+            excused.add(name)
+            if is_a_number and is_within and allowed[name] >= MEANINGLESS * size:
+                not_judged[name] = f"{name}: rounding alone may be {allowed[name] / size:.2g} of its largest value"
+        return Excused(frozenset(excused), not_judged)
 
 
 def _allowed_in_16_bits(case: FunctionCase, terms: Mapping[str, float]) -> dict[str, float]:

@@ -33,6 +33,8 @@ OF_ROUNDING = 1e-9
 
 #: So many bytes of values are kept for another upstream gradient: those of 500 runs for an output of 16,000 numbers.
 MOST_KEPT = 2**26
+#: The values around so many other operands are kept, too: rows of a battery take turns between a few sizes.
+MOST_OPERANDS = 4
 
 #: Arguments that have no state.
 PLAIN = (bool, int, float, str, type(None))
@@ -73,12 +75,27 @@ class KnownSlopes:
 
     def __init__(self) -> None:
         self._known: dict[bytes, OperandDifferences] = {}
+        self._moved: dict[bytes, MovedValues] = {}
+
+    def moved(
+        self, function: Checked, others: Sequence[Any], operands: Sequence[Array], moved: MovedValues
+    ) -> MovedValues:
+        """The values around these operands that an earlier row has left; `moved` where there are none. `others` is what
+        else the values depend on.
+        """
+        key = _key(function, others, operands)
+        if not key:
+            return moved
+        self._moved[key] = found = self._moved.pop(key, moved)
+        if len(self._moved) > MOST_OPERANDS:
+            del self._moved[next(iter(self._moved))]  # those that were asked for longest ago
+        return found
 
     def slopes(
-        self, function: Checked, others: Sequence[Any], moved: MovedValues, operands: list[Array], upstream: Array
+        self, function: Checked, others: Sequence[Any], values: Values, operands: list[Array], upstream: Array
     ) -> Slopes:
         """The slopes of sum(upstream * values) at the operands. `others` is what else the values depend on."""
-        key, values = _key(function, others, operands, upstream), moved.around(operands)
+        key = _key(function, others, [*operands, upstream])
 
         def measured(i: int, directions: Directions) -> OperandDifferences:
             # By itself: each input may have another unit, and its gradient another magnitude.
@@ -93,12 +110,12 @@ class KnownSlopes:
         return known if key else measured
 
 
-def _key(function: Checked, others: Sequence[Any], operands: Sequence[Array], upstream: Array) -> bytes:
-    """What the slopes depend on, in short; empty where the function or another argument may have a state."""
+def _key(function: Checked, others: Sequence[Any], operands: Sequence[Array]) -> bytes:
+    """What values or slopes depend on, in short; empty where the function or another argument may have a state."""
     if isinstance(function, torch.nn.Module) or not all(is_array(each) or isinstance(each, PLAIN) for each in others):
         return b""
     key = blake2b(repr([each for each in others if not is_array(each)]).encode())
-    for array in (*operands, upstream, *(as_tensor(each).cpu().numpy() for each in others if is_array(each))):
+    for array in (*operands, *(as_tensor(each).cpu().numpy() for each in others if is_array(each))):
         key.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
     return key.digest()
 

@@ -116,7 +116,7 @@ class OwnForward:
             tensors = self.outputs(arguments, leaves).tensors
             return np.concatenate([tensors[name].detach().numpy().reshape(-1) for name in names])
 
-        moved = MovedValues(values)
+        of_this_run = MovedValues(values)
 
         def gradients(operands: list[Array], wanted: list[int], upstream: Array) -> dict[int, Array]:
             if self._step:
@@ -124,17 +124,18 @@ class OwnForward:
             runs = (self.outputs(arguments, arguments.leaves).tensors for _ in range(NUM_RUNS))
             if name := varying_output(runs, dict.fromkeys(names, 0.0)):
                 raise IsRandom(words(self.__name__, name))
-            check_digits(values, operands)
             others = [self._as_arrays, *(leaf for leaf in arguments.leaves if not floats(leaf))]
+            moved = self._known.moved(self.function, others, operands, of_this_run).around(operands)
+            check_digits(moved, operands)
             slopes = self._known.slopes(self.function, others, moved, operands, upstream)
-            are_finite = bool(np.isfinite(values(operands)).all())
+            are_finite = bool(np.isfinite(moved(operands)).all())
             numbered = dict(enumerate(wanted))
             grads = {n: self._gradient(n, slopes, operands, i, are_finite) for n, i in numbered.items()}
             tied = {n: numbered[n] for n, (_, at_kink) in grads.items() if at_kink.any()}
             found = {numbered[n]: grad for n, (grad, _) in grads.items()}
             if len(tied) > 1:  # an entry may tie with one of another input, as in maximum(x, y)
                 places = list(tied.values())
-                together = slope_of_all(moved.around(operands), operands, places, upstream)
+                together = slope_of_all(moved, operands, places, upstream)
                 own, at_kink = (np.concatenate(each) for each in zip(*(grads[n] for n in tied), strict=True))
                 changed = self._with_sum(list(tied), own, at_kink, together)
                 found |= dict(zip(places, parts_of(changed, operands, places), strict=True))

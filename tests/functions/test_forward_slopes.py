@@ -9,7 +9,7 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.functions.check_function import check_function
-from nn_manual.functions.forward_slopes import KnownSlopes, MovedValues, directions_through
+from nn_manual.functions.forward_slopes import MOST_OPERANDS, KnownSlopes, MovedValues, directions_through
 
 
 class Counted:
@@ -45,18 +45,31 @@ def test_moved_values_are_computed_once_for_each_place_and_step() -> None:
 
 def test_another_upstream_gradient_takes_new_slopes_of_the_same_values() -> None:
     counted, operands = Counted(), [np.array([1.0, 2.0]), np.array([3.0, 4.0])]
-    known, moved, ways = KnownSlopes(), MovedValues(counted), directions_through(2)
+    known, ways = KnownSlopes(), directions_through(2)
     upstreams = [np.array([1.0, 1.0]), np.array([-2.0, 5.0])]
     for upstream in upstreams:
-        slopes = known.slopes(square, [2], moved, operands, upstream)
+        values = known.moved(square, [2], operands, MovedValues(counted)).around(operands)
+        slopes = known.slopes(square, [2], values, operands, upstream)
         np.testing.assert_allclose(slopes(0, ways).value, upstream * [6.0, 16.0], rtol=1e-9)
     runs = counted.num_runs
     assert runs < 30  # of one upstream gradient alone they are 19
     for upstream in upstreams:
-        known.slopes(square, [2], MovedValues(counted), operands, upstream)(0, ways)
+        known.slopes(square, [2], counted, operands, upstream)(0, ways)
     assert counted.num_runs == runs
-    known.slopes(square, [3], MovedValues(counted), operands, upstreams[0])(0, ways)
+    known.slopes(square, [3], counted, operands, upstreams[0])(0, ways)
     assert counted.num_runs > runs
+
+
+def test_values_are_kept_for_a_few_operands_and_what_else_they_depend_on() -> None:
+    known, each = KnownSlopes(), [np.array([float(number)]) for number in range(MOST_OPERANDS + 1)]
+    kept = [known.moved(square, [2], [operand], MovedValues(Counted())) for operand in each]
+    for operand, before in list(zip(each, kept, strict=True))[1:]:
+        assert known.moved(square, [2], [operand], MovedValues(Counted())) is before
+    new = MovedValues(Counted())
+    assert known.moved(square, [2], [each[0]], new) is new  # the others came later
+    for function, other in ((square, 3), (square, {"power": 2}), (torch.nn.Identity(), 2)):
+        new = MovedValues(Counted())
+        assert known.moved(function, [other], [each[-1]], new) is new
 
 
 def test_slopes_of_what_may_have_a_state_are_measured_each_time() -> None:
@@ -65,7 +78,7 @@ def test_slopes_of_what_may_have_a_state_are_measured_each_time() -> None:
         counted, known = Counted(), KnownSlopes()
         runs = []
         for _ in range(2):
-            slopes = known.slopes(function, [other], MovedValues(counted), operands, np.ones(2))
+            slopes = known.slopes(function, [other], counted, operands, np.ones(2))
             slopes(1, ways)
             runs.append(counted.num_runs)
         assert runs[1] == 2 * runs[0]
