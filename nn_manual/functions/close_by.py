@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from nn_manual.arrays import Array
 from nn_manual.check.judge.moved import aten
+from nn_manual.check.twin.dispatch import Dispatch
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.own_forward import OwnForward
@@ -109,11 +109,11 @@ class CloseBy:
         return most
 
 
-class _Shifted(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
+class _Shifted(Dispatch):
     """Moves what the SMOOTH operations return by about a STEP."""
 
     def __init__(self, way: float, later: float) -> None:
-        super().__init__()  # type: ignore[no-untyped-call] # as above
+        super().__init__()
         self.way, self.later = way, later
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from nn_manual.arrays import Array
 from nn_manual.check.judge.moved import Moved, aten, effects_of
 from nn_manual.check.judge.moved_arrays import moved_array
+from nn_manual.check.twin.dispatch import Dispatch
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.function_case import Change, FunctionCase, eps_of
@@ -81,7 +81,7 @@ def as_double(array: Any) -> Any:
     return array.astype(np.float64) if isinstance(array, np.ndarray) else array.double()
 
 
-class _InDouble(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
+class _InDouble(Dispatch):
     """Where a definition makes float32 of its inputs, as that of a norm does, it makes float64 of them."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -92,7 +92,7 @@ class _InDouble(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has
 
 
 def _values(case: FunctionCase) -> dict[str, Array]:
-    with _InDouble():  # type: ignore[no-untyped-call] # as above
+    with _InDouble():
         return {name: value.numpy() for name, value in values_of_reference(case).items()}
 
 

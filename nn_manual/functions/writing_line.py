@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from nn_manual.check.conduct.unchanged import arrays_in
+from nn_manual.check.twin.dispatch import Dispatch
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.functions.callables import Function, applied
 from nn_manual.functions.exceptions import place_in, place_of
@@ -54,11 +54,11 @@ def _guarded(function: Checked, habit: str, guard: _Guard) -> Checked:
     return guard.guarding(applied(function)) if habit == "inputs" and not is_module else function
 
 
-class _Guard(TorchDispatchMode):
+class _Guard(Dispatch):
     """A context that notes torch's first write into a watched tensor. numpy refuses to write into watched arrays."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call] # torch has none
+        super().__init__()
         self._addresses: set[int] = set()
         self.place = ""
 

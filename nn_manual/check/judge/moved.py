@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from nn_manual.arrays import Array
 from nn_manual.check.judge.rounding import NUM_PERTURBATIONS
+from nn_manual.check.twin.dispatch import Dispatch
 
 aten: Any = torch.ops.aten
 
@@ -54,13 +54,13 @@ EXACT = {aten.clone, aten._to_copy, aten.amax, aten.amin, aten.max, aten.min, at
 EXPONENTIALS = {aten.exp, aten._softmax, aten._safe_softmax, aten._log_softmax}
 
 
-class Moved(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
+class Moved(Dispatch):
     """Moves what every operation returns, except views and what an operation writes into. Exponents below
     `most_exponent` count, none where it is 0.
     """
 
     def __init__(self, size: float, seed: int, most_exponent: float) -> None:
-        super().__init__()  # type: ignore[no-untyped-call] # as above
+        super().__init__()
         self.size, self.generator = size, torch.Generator().manual_seed(seed)
         self.most_exponent, self.exponent = most_exponent, 1.0
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from nn_manual.check.twin.dispatch import Dispatch
 
 aten = torch.ops.aten
 
@@ -15,7 +16,7 @@ SATURATING = {aten._softmax.default, aten.sigmoid.default, aten.tanh.default}
 SATURATING_IN_PLACE = {aten.sigmoid_.default, aten.tanh_.default}
 
 
-class MovedInside(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own lack of annotations
+class MovedInside(Dispatch):
     """Moves what softmax, sigmoid and tanh return inside of a layer.
 
     The gradient of a probability near 1, or of a gate that is almost open, is made of 1 - p, or of sums that differ by
@@ -25,7 +26,7 @@ class MovedInside(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch'
     """
 
     def __init__(self, move: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # as above
+        super().__init__()
         self.move, self.num_moved = move, 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

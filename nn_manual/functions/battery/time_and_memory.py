@@ -9,9 +9,9 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from nn_manual.check.twin.dispatch import Dispatch
 from nn_manual.functions.battery.trial import Run, Trial
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
@@ -81,13 +81,13 @@ def _peak(case: FunctionCase, run: Callable[[], object]) -> int:
     return live.peak
 
 
-class _LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
+class _LiveTensors(Dispatch):
     """Counts the bytes of the tensors that operations have returned and that still live. Memory that a kernel allocates
     outside of torch doesn't count.
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call] # as above
+        super().__init__()
         self.peak, self._now = 0, 0
         self._known: set[int] = set()
 
