@@ -20,6 +20,8 @@ from nn_manual.messages.text import one_line
 
 #: The note that an error of the reference gets.
 BY_THE_REFERENCE = "raised by the reference"
+#: The same of a function that has no other: with what its own forward gives, it is compared.
+BY_FORWARD = "raised by forward"
 
 #: Code that a message doesn't point at: this package's, torch's, that of Triton, which lies beside torch, and that of
 #: Python's import system.
@@ -66,18 +68,18 @@ def naming(label: str, doing: str) -> Iterator[None]:
 
 
 @contextmanager
-def raised_by_the_reference() -> Iterator[None]:
-    """A context that adds a note to an error: the reference raised it."""
+def raised_by_the_reference(*, is_own: bool = False) -> Iterator[None]:
+    """A context that adds a note to an error: the reference raised it, or the function's own forward in its place."""
     try:
         yield
     except Exception as error:  # anyone's function may raise anything
-        error.add_note(BY_THE_REFERENCE)
+        error.add_note(BY_FORWARD if is_own else BY_THE_REFERENCE)
         raise
 
 
 def is_of_the_reference(error: BaseException) -> bool:
     """Whether the reference raised it."""
-    return BY_THE_REFERENCE in getattr(error, "__notes__", [])
+    return not {BY_THE_REFERENCE, BY_FORWARD}.isdisjoint(getattr(error, "__notes__", []))
 
 
 def met_in(error: BaseException | None) -> Iterator[str]:
@@ -89,7 +91,8 @@ def met_in(error: BaseException | None) -> Iterator[str]:
 def told(error: Exception) -> str:
     """An error that makes the check impossible, as one line."""
     if is_of_the_reference(error):
-        return f"the reference raised {first_words_of(error)}{place_of(error)}"
+        whose = "forward" if BY_FORWARD in error.__notes__ else "the reference"
+        return f"{whose} raised {first_words_of(error)}{place_of(error)}"
     if notes := getattr(error, "__notes__", []):
         return f"{first_words_of(error)}{place_of(error)}, {one_line(notes[0])}"
     if isinstance(error, ValueError | TypeError):

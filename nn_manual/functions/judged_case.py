@@ -16,6 +16,8 @@ from nn_manual.functions.function_report import FunctionReport
 from nn_manual.functions.hints import describe_cause
 from nn_manual.functions.kinks import at_kinks
 from nn_manual.functions.low_precision import TooCoarse
+from nn_manual.functions.outputs import BUFFER
+from nn_manual.functions.own_forward import OwnForward
 from nn_manual.functions.pairs import Noticed, pairs, values_of_reference
 from nn_manual.functions.randomness import check_not_random
 from nn_manual.functions.swapped import describe_mixed_up
@@ -70,12 +72,18 @@ def judge_in_part(case: FunctionCase, between: Between | None = None) -> Functio
         diagnosis = describe_difference(first.ours, first.reference.numpy(), batch_size=case.batch_size)
         if first.ours.size == 1 and ", the reference has " in diagnosis:
             diagnosis = ""  # the report has the two values itself
+    if isinstance(case.reference, OwnForward) and first.quantity.name.startswith("grad_"):
+        diagnosis = diagnosis.replace(", the reference has ", ", differences give ")
     return replace(report, diagnosis=diagnosis, inputs_there=_inputs_there(case, report.failures[0]))
 
 
 def _inputs_there(case: FunctionCase, first: Comparison) -> str:
-    """The inputs' values where a tensor is worst: of that whose gradient it is, or of all in an output's shape."""
+    """The inputs' values where a tensor is worst: of that whose gradient it is, or of all in an output's shape. Nothing
+    for a buffer, whose numbers aren't made of an input's at the same place.
+    """
     name = first.name.partition(",")[0]
+    if name.startswith(BUFFER):
+        return ""
     found = []
     for called, leaf in zip(case.arguments.names, case.leaves(), strict=True):
         its_own = name == f"grad_{called}" or not name.startswith("grad_")

@@ -71,9 +71,9 @@ def pairs(
             return
         grads = ours.run_backward(grad_outputs, between)
         with beside(case.reference, grads) as found:
-            their_grads = _back_through_reference(theirs, grad_outputs)
+            their_grads = _back_through_reference(case, theirs, grad_outputs)
         doubled = {name: grad.double() for name, grad in grad_outputs.items()}
-        true_grads = _back_through_reference(truth, doubled) if truth else None
+        true_grads = _back_through_reference(case, truth, doubled) if truth else None
         for i, (name, grad, their_grad) in enumerate(zip(floating, grads, their_grads, strict=True)):
             if their_grad is None and (grad is None or not grad.to_dense().any()):
                 continue  # both say that nothing depends on this input
@@ -133,9 +133,11 @@ def _run_reference(case: FunctionCase, leaves: list[Any]) -> Forward:
     """Run the reference. Raises TypeError for an output that can't be compared, and ValueError if no output can be
     differentiated, or there is none. An error of the reference itself gets a note that the reference raised it.
     """
-    with raised_by_the_reference(), sdpa_kernel(SDPBackend.MATH):  # torch's fast attention is off by 1e-10 in float64
+    is_own = isinstance(case.reference, OwnForward)
+    # torch's fast attention is off by 1e-10 in float64.
+    with raised_by_the_reference(is_own=is_own), sdpa_kernel(SDPBackend.MATH):
         ran = by_autograd(case.reference, case.arguments, leaves, case.wants())
-    whose = case.label if isinstance(case.reference, OwnForward) else "the reference"
+    whose = case.label if is_own else "the reference"
     for name, output in ran.outputs.items():
         if output.is_complex() or (floats(output) and dtype_name(output) not in SUPPORTED):
             raise TypeError(
@@ -150,8 +152,8 @@ def _run_reference(case: FunctionCase, leaves: list[Any]) -> Forward:
     return ran
 
 
-def _back_through_reference(ran: Forward, grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
-    with raised_by_the_reference():
+def _back_through_reference(case: FunctionCase, ran: Forward, grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
+    with raised_by_the_reference(is_own=isinstance(case.reference, OwnForward)):
         return ran.backward(grad_outputs)
 
 

@@ -5,26 +5,19 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.tolerances import EXPLAINED, SUM_OF_PRODUCTS, UNEXPLAINED
+from nn_manual.check.judge.factors import Near, factor_of
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.defaults import defines
 
 #: At most this many positions, rows or columns are listed: enough to see a pattern in one line.
 LISTED = 4
-
-#: What may be behind a factor of 2, and of 1/2.
-TWICE = "counted twice, or the slope of a square"
-HALF = "lost once of twice, or the slope of a square"
-
-#: Whether two arrays of one shape are so near to each other that nothing is left to explain.
-Near: TypeAlias = Callable[[Array, Array], bool]
 
 
 def diagnose(ours: Array, reference: Array, index: tuple[int, ...], calls: LayerCalls | None, batch_size: int) -> str:
@@ -45,13 +38,13 @@ def describe_difference(
 ) -> str:
     """In words, how a hand-derived gradient differs from the reference: two numpy arrays of one floating dtype.
 
-    The first of these that explains all of the difference is returned: equal; a shape (transposed, reshaped, not summed
-    over a broadcast axis); values that aren't finite; zero everywhere; a wrong sign or constant factor, named where it
-    is 2, a size of the array, `batch_size` or an inverse of these; a transpose; a term constant along an axis, as a
-    missing mean or bias leaves it; a sum in place of a product, or an axis lost. Otherwise which positions differ:
-    those marked in `kinks` (bool, shaped as both: where the input is tied or at a kink), those of a few rows or
-    columns, with what is wrong there, or how many and the first of them. For a single number, only a factor that has
-    a name is reported: any other number is some factor of it.
+    The first of these that explains all of the difference is returned: equal; a shape (transposed, reshaped, not
+    summed over a broadcast axis); values that aren't finite; zero everywhere; a wrong sign or constant factor,
+    named where it is 2, a size of the array, `batch_size` or an inverse of these; a transpose; a term constant
+    along an axis, as a missing mean or bias leaves it; bounds that it never leaves; a sum in place of a product, or
+    an axis lost. Otherwise which positions differ: those marked in `kinks` (bool, shaped as both: where the input
+    is tied or at a kink), those of a few rows or columns, with what is wrong there, or how many and the first of
+    them. For a single number, only a factor that has a name is reported: any other number is some factor of it.
     """
     if ours.shape != reference.shape:
         return _shape(ours, reference)
@@ -81,9 +74,10 @@ def _values(
     wrong = _wrong(ours, reference, dtype, UNEXPLAINED * worst)
     near = functools.partial(_near, dtype=dtype, most=UNEXPLAINED * worst)
     return (
-        _factor(ours, reference, near, EXPLAINED[dtype], batch_size)
+        factor_of(ours, reference, near, EXPLAINED[dtype], batch_size)
         or _transpose(ours, reference, near)
         or _term(ours, reference, near)
+        or _clipped(ours, reference, near)
         or _lost_structure(ours, reference, near)
         or _kinks(wrong, kinks, of)
         or _part(ours, reference, wrong, dtype, batch_size, of)
@@ -136,41 +130,6 @@ def _shape(ours: Array, reference: Array) -> str:
     return sentence
 
 
-def _factor(ours: Array, reference: Array, near: Near, tolerance: float, batch_size: int | None) -> str | None:
-    """ours = factor * reference, the factor by least squares; named where a square or a size gives it."""
-    unit = np.abs(reference).max() or 1.0  # so that no square overflows, or comes to nothing
-    factor = float(np.vdot(reference / unit, ours / unit) / np.vdot(reference / unit, reference / unit))
-    if factor == 0 or not near(ours, factor * reference):
-        return None
-    size = abs(factor)
-    if factor < 0 and np.isclose(size, 1, rtol=tolerance):
-        return "the wrong sign"
-    words = _named(size, reference, tolerance, batch_size)
-    if not words:
-        if np.count_nonzero(reference) == 1:
-            return None
-        words = f"{size:.6g} times the reference"
-        if f"{size:.6g}" == "1":
-            words = f"(1 {'+' if size > 1 else '-'} {abs(size - 1):.2g}) times the reference"
-    return f"the wrong sign, and {words}" if factor < 0 else words
-
-
-def _named(size: float, reference: Array, tolerance: float, batch_size: int | None) -> str:
-    """A factor that a square, a size of the array or the batch gives, or the inverse of one; empty for any other."""
-    known = [(length, f"the size of axis {axis}") for axis, length in enumerate(reference.shape)]
-    known += [(reference.size, "the number of entries")]
-    known += [(batch_size, "the batch size")] if batch_size else []
-    known = [(value, name) for value, name in known if value > 1]
-    times = [name for value, name in [(2, TWICE), *known] if np.isclose(size, value, rtol=tolerance)]
-    if times:
-        return f"{size:.0f} times the reference: {' or '.join(times)}"
-    divisors = [name for value, name in known if np.isclose(1 / size, value, rtol=tolerance)]
-    divided = [f"divided by {' or '.join(divisors)}"] if divisors else []
-    if np.isclose(1 / size, 2, rtol=tolerance):
-        divided.insert(0, HALF)
-    return f"1/{1 / size:.0f} of the reference: {' or '.join(divided)}" if divided else ""
-
-
 def _transpose(ours: Array, reference: Array, near: Near) -> str | None:
     """ours = reference.T, for a square matrix; another shape's transpose shows in the shape."""
     if ours.ndim == 2 and ours.shape == ours.T.shape and near(ours, reference.T):
@@ -187,6 +146,19 @@ def _term(ours: Array, reference: Array, near: Near) -> str | None:
                 return f"the reference plus {term.item():.6g} everywhere"
             return f"the reference plus a term that is constant along axis {axes}: a bias or a mean, extra or missing"
     return None
+
+
+def _clipped(ours: Array, reference: Array, near: Near) -> str | None:
+    """ours = reference inside of bounds, which at least two entries have met: the largest of all may be any number."""
+    low, high = float(ours.min()), float(ours.max())
+    is_low, is_high = ((ours == low) & (reference < low)).sum() > 1, ((ours == high) & (reference > high)).sum() > 1
+    is_both = low == -high and bool((is_low or is_high) or (ours.size > 1 and (np.abs(ours) == high).all()))
+    bounds = (low if is_low or is_both else -np.inf, high if is_high or is_both else np.inf)
+    if low == high or not near(ours, np.clip(reference, *bounds)):
+        return None
+    if is_both:
+        return f"never beyond {high:.6g} and {low:.6g}: clipped"
+    return f"never {f'above {high:.6g}' if is_high else f'below {low:.6g}'}: clipped"
 
 
 def _lost_structure(ours: Array, reference: Array, near: Near) -> str | None:

@@ -42,7 +42,7 @@ def _twice(trial: Trial) -> str | None:
     if trial.reference is None:
         raise Skip("differences of a gradient would need a reference")
     if trial.settled:
-        raise Skip("the gradients are wrong")
+        raise Skip("the values are wrong")
     own = trial.case
     with naming(own.label, "forward"):
         ours = run_function(own.function, own.arguments, own.leaves(), own.wants())
