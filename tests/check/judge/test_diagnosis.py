@@ -16,8 +16,23 @@ SHAPE = (3, 4)
 MISTAKES: dict[str, tuple[Callable[[Array], Array], str]] = {
     "nothing": (lambda right: right, "equal up to rounding"),
     "sign": (lambda right: -right, "the wrong sign"),
-    "square": (lambda right: right * 2, "2 times the reference: counted twice, or the slope of a square"),
-    "half": (lambda right: right / 2, "1/2 of the reference: lost once of twice, or the slope of a square"),
+    "square": (
+        lambda right: right * 2,
+        "2 times the reference: counted twice, or the slope of a square or the root of the size of axis 1",
+    ),
+    "half": (
+        lambda right: right / 2,
+        "1/2 of the reference: lost once of twice, or the slope of a square or divided by the root of the size of "
+        "axis 1",
+    ),
+    "root": (lambda right: right * 3**0.5, "1.73205 times the reference: the root of the size of axis 0"),
+    "inverse root": (
+        lambda right: right / 3**0.5,
+        "1/1.73205 of the reference: divided by the root of the size of axis 0",
+    ),
+    "clipped above": (lambda right: right.clip(max=0.2), "never above 0.2: clipped"),
+    "clipped below": (lambda right: right.clip(min=-0.25), "never below -0.25: clipped"),
+    "clipped": (lambda right: right.clip(-0.25, 0.25), "never beyond 0.25 and -0.25: clipped"),
     "rows": (lambda right: right * 3, "3 times the reference: the size of axis 0"),
     "mean": (lambda right: right / 12, "1/12 of the reference: divided by the number of entries"),
     "sign and factor": (lambda right: right * -4, "the wrong sign, and 4 times the reference: the size of axis 1"),
@@ -41,7 +56,8 @@ MISTAKES: dict[str, tuple[Callable[[Array], Array], str]] = {
     "shape": (lambda right: right[:2], "shape (2, 4), the reference has (3, 4)"),
     "row": (
         lambda right: right * np.array([[1], [2], [1]], right.dtype),
-        "only index 1 of axis 0 differs; there: 2 times the reference: counted twice, or the slope of a square",
+        "only index 1 of axis 0 differs; there: "
+        "2 times the reference: counted twice, or the slope of a square or the root of the size of axis 1",
     ),
     "column": (
         lambda right: right * np.array([1, 1, 1, -1], right.dtype),
@@ -197,6 +213,19 @@ def test_a_size_of_one_is_no_factor() -> None:
     assert describe_difference(right * (1 + 5e-12), right, batch_size=1) == "(1 + 5e-12) times the reference"
 
 
+def test_the_largest_number_alone_is_not_called_clipped() -> None:
+    right = np.random.default_rng(0).normal(size=SHAPE)
+    largest = right == right.max()
+    words = describe_difference(np.where(largest, right.max() - 1e-3, right), right)
+    assert "clipped" not in words
+    assert words.startswith("only index")
+
+
+def test_signs_of_one_size_are_called_clipped() -> None:
+    right = np.random.default_rng(0).normal(size=SHAPE)
+    assert describe_difference(5 * np.sign(right), 1e4 * right) == "never beyond 5 and -5: clipped"
+
+
 def test_the_batch_size_is_named_in_a_part() -> None:
     right = np.random.default_rng(0).normal(size=SHAPE)
     wrong = right * np.array([1, 1, 1, 1 / 7])
@@ -207,6 +236,6 @@ def test_the_batch_size_is_named_in_a_part() -> None:
 
 def test_integers_as_an_embedding_in_a_branch_gets_them() -> None:
     reference = np.arange(12).reshape(3, 4)
-    words = "2 times the reference: counted twice, or the slope of a square"
+    words = "2 times the reference: counted twice, or the slope of a square or the root of the size of axis 1"
     assert describe_difference(2 * reference, reference) == words
     assert describe_difference(reference.astype(np.float32), reference) == "equal up to rounding"
