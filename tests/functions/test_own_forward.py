@@ -326,3 +326,20 @@ def test_a_forward_that_saves_nothing_ends_in_a_report(returned: Any, words: str
 def test_what_forward_returned_is_not_said_of_a_reference() -> None:
     with pytest.raises(ValueError, match=r"^<lambda> returned str: it must return a tensor"):
         check_function((lambda x: ("a", x), lambda dout, _: dout), None, [inputs()[0]])
+
+
+def test_an_error_at_drawn_inputs_is_said_of_forward() -> None:
+    def backward(saved: Any, grad_output: Any) -> Any:
+        return -saved.T @ grad_output @ saved.T
+
+    square = np.random.default_rng(0).standard_normal((3, 3))
+    report = check_function((lambda x: (np.linalg.inv(x),) * 2, backward), None, [square], only=["kinds zero"])
+    row = next(row for row in report.rows if row.name == "kinds zero")
+    assert row.note.startswith("forward raised LinAlgError: Singular matrix")
+
+
+def test_what_differences_give_is_said_of_them() -> None:
+    x = inputs()[0]
+    report = check_function((lambda x: (x**2, x), lambda dout, x: dout * x**3), None, [x], only=["kinds zero"])
+    assert "differences give" in report.diagnosis
+    assert "the reference has" not in str(report)

@@ -52,6 +52,20 @@ def test_right_buffers_stay_right(make: Any, dtype: str) -> None:
     assert row.verdict == "right", report
 
 
+def test_a_wrong_buffer_is_no_wrong_gradient() -> None:
+    class Wrong(Norm):
+        def forward(self, x: torch.Tensor) -> Any:
+            output = super().forward(x)
+            self.running_mean.mul_(2)
+            return output
+
+    report = check_function(Wrong(), Norm(), [X], kinds=[], only=["twice"])
+    assert [failure.name for failure in report.failures] == ["buffer running_mean"]
+    assert report.diagnosis.startswith("2 times the reference")
+    assert report.inputs_there == ""
+    assert next(row for row in report.rows if row.name == "twice").note == "the values are wrong"
+
+
 def test_without_buffers_there_is_no_such_row() -> None:
     report = check_function(nn.Linear(3, 2), nn.Linear(3, 2), [X], kinds=[])
     assert not [row for row in report.rows if row.variant == "buffers"]
