@@ -237,7 +237,8 @@ class TestCells291To325:
         assert describe_difference(dh.numpy(), right) == self.SUMS
         dh = logits @ W2.T  # the product at last, without the slope of the square
         assert describe_difference(dh.numpy(), right) == (
-            "1/2 of the reference: lost once of twice, or the slope of a square"
+            "1/2 of the reference: lost once of twice, or the slope of a square or divided by the root of the size of "
+            "axis 0"
         )
         dh = 2 * logits @ W2.T
         assert describe_difference(dh.numpy(), right) == "equal up to rounding"
