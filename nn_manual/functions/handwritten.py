@@ -6,6 +6,7 @@ this form alone.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,9 +145,19 @@ def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any],
 
 
 def handwritten_pair(forward: Function, backward: Function) -> Handwritten:
-    """A pair of functions, `backward(saved, *grad_outputs)` or `backward(*grad_outputs, saved)`. Of a scalar loss,
-    backward may take what was saved alone: its gradients are then those for an upstream gradient of 1.
+    """A pair of functions, `backward(saved, *grad_outputs)` or `backward(*grad_outputs, saved)`. A backward of two
+    arguments takes the gradients of several outputs as one tuple. Of a scalar loss, backward may take what was saved
+    alone: its gradients are then those for an upstream gradient of 1.
     """
+    arguments = parameters_of(backward)
+    takes_one = len(arguments) == 2 and all(each.kind is not inspect.Parameter.VAR_POSITIONAL for each in arguments)
+
+    def as_taken(grad_outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (grad_outputs,) if takes_one and len(grad_outputs) > 1 else grad_outputs
+
+    @functools.wraps(backward)
+    def saved_first(saved: Any, *grad_outputs: Any) -> Any:
+        return backward(saved, *as_taken(grad_outputs))
 
     def of_loss(saved: Any, grad_output: Any) -> Any:
         if grad_output.shape:
@@ -154,12 +165,12 @@ def handwritten_pair(forward: Function, backward: Function) -> Handwritten:
         return times(backward(saved), grad_output)
 
     def saved_last(saved: Any, *grad_outputs: Any) -> Any:
-        return backward(*grad_outputs, saved)
+        return backward(*as_taken(grad_outputs), saved)
 
     label = " and ".join(dict.fromkeys(map(label_of_function, (forward, backward))))
     if len(parameters_of(backward)) == 1 and names_of(backward):
         return Handwritten(forward, of_loss, label, names_of(forward))
-    return Handwritten(forward, backward, label, names_of(forward), saved_last)
+    return Handwritten(forward, saved_first if takes_one else backward, label, names_of(forward), saved_last)
 
 
 def times(grads: Any, factor: Any) -> Any:

@@ -187,3 +187,23 @@ def test_numpy_code_that_makes_float64_of_everything_is_judged_in_float64() -> N
     assert asked.problem == "wide and grads: output is float64, the reference's float32"
     narrow = check_function((forward, grads), reference, given, only=["retain_graph"])
     assert {comparison.tolerance for comparison in narrow.comparisons} == {1e-5}
+
+
+@pytest.mark.parametrize("saved_first", [True, False])
+def test_the_gradients_of_several_outputs_may_be_one_tuple(saved_first: bool) -> None:
+    def last(grads: Any, saved: Any) -> Any:
+        grad_sum, grad_product = grads
+        x, y = saved
+        return grad_sum + grad_product * y, grad_sum + grad_product * x
+
+    def first(saved: Any, grads: Any) -> Any:
+        return last(grads, saved)
+
+    def wrong(grads: Any, saved: Any) -> Any:
+        return last((grads[0], 2 * grads[1]), saved)
+
+    x, y = np.random.default_rng(0).standard_normal((2, 3, 4))
+    for backward, agrees in ((first if saved_first else last, True), (wrong, False)):
+        pair = (lambda x, y: (x + y, x * y, (x, y)), backward)
+        report = check_function(pair, lambda x, y: (x + y, x * y), [x, y], only=["kinds tied", "two forwards"])
+        assert report.passed == agrees, report
