@@ -86,3 +86,18 @@ def test_the_context(beta: float) -> None:
     with ExactSoftplus() as other:
         softplus(x, beta, 30.0)
     assert not other.is_used
+
+
+def test_a_reference_that_raises_in_a_context_of_ours_ends_no_check() -> None:
+    """As what torch.compile compiles as a whole does."""
+
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        if torch._C._len_torch_dispatch_stack():
+            raise RuntimeError("not here")
+        return exact(x)
+
+    def wrong(grad_output: Array, x: Array) -> Array:
+        return 2 * backward(grad_output, x)
+
+    report = check_function((forward, wrong), reference, [AROUND], only=["kinds zero"])
+    assert [failure.name for failure in report.failures] == ["grad_x, random upstream", "grad_x, negative upstream"]

@@ -151,12 +151,13 @@ def _term(ours: Array, reference: Array, near: Near) -> str | None:
 def _clipped(ours: Array, reference: Array, near: Near) -> str | None:
     """ours = reference inside of bounds, which at least two entries have met: the largest of all may be any number."""
     low, high = float(ours.min()), float(ours.max())
-    is_low, is_high = ((ours == low) & (reference < low)).sum() > 1, ((ours == high) & (reference > high)).sum() > 1
-    is_both = low == -high and bool((is_low or is_high) or (ours.size > 1 and (np.abs(ours) == high).all()))
-    bounds = (low if is_low or is_both else -np.inf, high if is_high or is_both else np.inf)
-    if low == high or not near(ours, np.clip(reference, *bounds)):
+    at_low, at_high = ((ours == low) & (reference < low)).sum(), ((ours == high) & (reference > high)).sum()
+    is_both = low == -high and at_low + at_high > 1
+    is_low, is_high = is_both or at_low > 1, is_both or at_high > 1
+    bounded = np.clip(reference, low if is_low else -np.inf, high if is_high else np.inf)
+    if low == high or not near(ours, bounded):
         return None
-    if is_both:
+    if is_low and is_high:
         return f"never beyond {high:.6g} and {low:.6g}: clipped"
     return f"never {f'above {high:.6g}' if is_high else f'below {low:.6g}'}: clipped"
 

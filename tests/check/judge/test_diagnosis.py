@@ -33,6 +33,7 @@ MISTAKES: dict[str, tuple[Callable[[Array], Array], str]] = {
     "clipped above": (lambda right: right.clip(max=0.2), "never above 0.2: clipped"),
     "clipped below": (lambda right: right.clip(min=-0.25), "never below -0.25: clipped"),
     "clipped": (lambda right: right.clip(-0.25, 0.25), "never beyond 0.25 and -0.25: clipped"),
+    "clipped elsewhere": (lambda right: right.clip(-0.25, 0.3), "never beyond 0.3 and -0.25: clipped"),
     "rows": (lambda right: right * 3, "3 times the reference: the size of axis 0"),
     "mean": (lambda right: right / 12, "1/12 of the reference: divided by the number of entries"),
     "sign and factor": (lambda right: right * -4, "the wrong sign, and 4 times the reference: the size of axis 1"),
