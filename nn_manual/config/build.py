@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields, is_dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -23,6 +23,8 @@ from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import PATTERN, Group, Groups
 from nn_manual.registry import KINDS, takes_layers
 
+_type_hints = lru_cache(get_type_hints)  # annotations are texts: to read those of one class takes 0.3 ms
+
 
 class Builder:
     """Makes objects of nodes. An object that can't be made is MISSING, and the reason is in `errors`.
@@ -39,7 +41,7 @@ class Builder:
 
     def arguments(self, cls: type, label: str, node: Node, path: str = "", **given: Any) -> dict[str, Any]:
         """The keyword arguments for `cls`: those in `node` that are valid by themselves, and those in `given`."""
-        hints = get_type_hints(cls, include_extras=True)
+        hints = _type_hints(cls, include_extras=True)
         known = {field.name: field for field in fields(cls) if field.init and field.name not in given}
         needed = {name: hints[name] for name, field in known.items() if default(field) is MISSING}
         if not isinstance(node.value, dict):
@@ -77,7 +79,7 @@ class Builder:
         if not isinstance(node.value, dict):
             return MISSING
         arguments = {name: value for name, value in arguments.items() if not _has_errors(value)}
-        hints = get_type_hints(cls)
+        hints = _type_hints(cls)
         stand_ins = {field.name: stand_in(field, hints[field.name]) for field in fields(cls) if field.init}
         found = {name for name in node.value if name in stand_ins and name not in arguments}
         arguments = stand_ins | arguments

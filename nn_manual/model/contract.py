@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_type_hints
@@ -65,14 +66,20 @@ def _check_names(layer: Layer, shapes: Mapping[str, Shape]) -> None:
 def _check_integers(layer: Layer) -> None:
     """Raise TypeError as a config does for a field of integers, such as in_features, that has a float."""
     try:
-        hints = get_type_hints(type(layer))
+        names = _fields_of_integers(type(layer))
     except Exception as error:  # an annotation may be any text, and only a config needs it
         raise_if_nobodys_fault(error)
         return
-    for name, hint in hints.items():
-        kinds = {hint, *get_args(hint)}
-        if int in kinds and float not in kinds and _has_float(value := getattr(layer, name, None)):
+    for name in names:
+        if _has_float(value := getattr(layer, name, None)):
             raise TypeError(f"{type(layer).__name__}: {name} must be an integer, not {value!r}")
+
+
+@functools.lru_cache
+def _fields_of_integers(layer_class: type[Layer]) -> list[str]:
+    """The fields that take integers and no other numbers. Annotations are texts: to read them takes 0.3 ms."""
+    kinds = {name: {hint, *get_args(hint)} for name, hint in get_type_hints(layer_class).items()}
+    return [name for name, kinds_of_one in kinds.items() if int in kinds_of_one and float not in kinds_of_one]
 
 
 def _has_float(value: object) -> bool:
