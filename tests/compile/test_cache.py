@@ -9,6 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from slow_cases import slow
 
 from nn_manual import SGD, Linear, MSELoss, Sequential
 from nn_manual.arrays import Array
@@ -72,7 +73,7 @@ def test_another_formula_is_another_plan(plans: Plans, monkeypatch: pytest.Monke
     assert plans.loss() == pytest.approx(loss * 9 / 4)
 
 
-@pytest.mark.parametrize("damage", [b"", b"\0\xff not Python", b"def entry("])
+@pytest.mark.parametrize("damage", [slow(b""), slow(b"\0\xff not Python"), b"def entry("])
 def test_damaged_files_are_compiled_anew(plans: Plans, damage: bytes) -> None:
     loss = plans.loss()
     for path in plans.folder.glob("*/*.py"):

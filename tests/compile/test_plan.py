@@ -14,6 +14,7 @@ from every_component import (
     OPTIMIZERS,
     Batches,
     a_whole_net,
+    each,
     for_optimizer,
     of_layer,
     of_loss,
@@ -106,7 +107,7 @@ def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
     check_plan(Trainer(model, MSELoss(), SGD(model, lr=0.01, momentum=0.9), check_every=0), batches)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@each("loss", [(loss,) for loss in LOSSES])
 def test_each_loss(loss: Loss) -> None:
     model, batches = of_loss(loss, 5)
     check_plan(Trainer(model, loss, SGD(model, lr=0.1), check_every=0), batches)

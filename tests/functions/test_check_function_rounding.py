@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from slow_cases import crossed
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
@@ -125,8 +126,7 @@ def test_a_wrong_formula_for_ties_is_no_rounding(dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-6), ("float32", 0.001), ("bfloat16", 0.05)])
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("only", [False, True])
+@pytest.mark.parametrize(("sign", "only"), crossed([1, -1], [False, True]))
 def test_large_values_are_judged(dtype: str, error: float, sign: int, *, only: bool) -> None:
     """A kernel that is wrong beyond 100 alone, whether it computes in other dtypes, too, or in its own alone."""
 

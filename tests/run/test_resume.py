@@ -14,6 +14,7 @@ import pytest
 from benchmarks.reliability.kills import end_of
 from mismatches import wrong_from_step
 from runs import CONFIG, EVERYTHING, NUM_TENSORS, lines, names, write_config
+from slow_cases import crossed
 from stopped_runs import stopped
 
 from nn_manual import Tanh, load_run
@@ -39,8 +40,9 @@ def config_path(tmp_path: Path) -> Path:
     return write_config(tmp_path)
 
 
-@pytest.mark.parametrize("overrides", [[], EVERYTHING, [*EVERYTHING, *BY_STEP]])
-@pytest.mark.parametrize("step", [1, 3, 4, 8, 9])
+@pytest.mark.parametrize(
+    ("overrides", "step"), crossed([[], EVERYTHING, [*EVERYTHING, *BY_STEP]], [1, 3, 4, 8, 9])
+)
 def test_the_end_is_that_of_a_run_that_never_stopped(
     config_path: Path, tmp_path: Path, overrides: list[str], step: int
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from slow_cases import crossed
 
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.input_kinds import KINDS
@@ -99,8 +100,9 @@ def evaluate(documented: Any, known: dict[str, Any], **conditions: str) -> dict[
 
 
 def combinations(test: Callable[..., None]) -> Any:
-    """Run a test with every kind of values and every other kind, in both dtypes. The other kinds are taken one after
-    the other: thousands of tests, each of a millisecond, would cost more than what they test.
+    """Run a test with every kind of values and every other kind, in both dtypes. The quick tests take one kind in one
+    dtype and the next one in the other; the slow ones take the rest. The other kinds are taken one after the other:
+    thousands of tests, each of a millisecond, would cost more than what they test.
     """
 
     @functools.wraps(test)
@@ -114,5 +116,4 @@ def combinations(test: Callable[..., None]) -> Any:
 
     parameters = [each for name, each in inspect.signature(test).parameters.items() if name != "other_kind"]
     with_all.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # pytest reads it
-    both = [(kind, dtype) for kind in KINDS for dtype in TOLERANCES]
-    return pytest.mark.parametrize(("kind", "dtype"), both)(with_all)
+    return pytest.mark.parametrize(("kind", "dtype"), crossed(list(KINDS), list(TOLERANCES)))(with_all)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,18 +27,35 @@ OPTIMIZERS = [
 Batches = list[tuple[Array, Array]]
 
 
+def each(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
+    """Parametrizes a test by the examples, with these names. The quick tests take the first example of each class."""
+    cases = [
+        pytest.param(*example, id=str(example[0]), marks=[] if is_first else [pytest.mark.slow])
+        for example, is_first, _ in _by_class(examples)
+    ]
+    return pytest.mark.parametrize(names, cases)
+
+
 def with_each_dtype(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
     """Parametrizes a test by the examples, with these names, and by `dtype`. The quick tests take the first example of
-    each class in one dtype and the second one in the other; the slow ones take the rest.
+    each class: of one class in one dtype, and of the next one in the other.
     """
-    cases, seen = [], Counter[type]()
+    cases = [
+        pytest.param(*example, dtype, id=f"{example[0]}-{dtype}", marks=marks)
+        for example, is_first, number in _by_class(examples)
+        for i, dtype in enumerate(DTYPES)
+        for marks in [[] if is_first and number % len(DTYPES) == i else [pytest.mark.slow]]
+    ]
+    return pytest.mark.parametrize(f"{names}, dtype", cases)
+
+
+def _by_class(examples: Sequence[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], bool, int]]:
+    """Each example, whether it is the first one of its class, and the number of that class."""
+    numbers: dict[type, int] = {}
     for example in examples:
         owner = example[0] if isinstance(example[0], type) else type(example[0])
-        for i, dtype in enumerate(DTYPES):
-            marks = [] if seen[owner] == i else [pytest.mark.slow]
-            cases.append(pytest.param(*example, dtype, id=f"{example[0]}-{dtype}", marks=marks))
-        seen[owner] += 1
-    return pytest.mark.parametrize(f"{names}, dtype", cases)
+        is_first = owner not in numbers
+        yield example, is_first, numbers.setdefault(owner, len(numbers))
 
 
 def of_layer(layer: Layer, shape: Shape, dtype: str, num_batches: int) -> tuple[Sequential, Batches]:

@@ -8,7 +8,16 @@ from typing import Any
 import every_component
 import numpy as np
 import pytest
-from every_component import LOSSES, OPTIMIZERS, a_whole_net, for_optimizer, into_domain, of_layer, with_each_dtype
+from every_component import (
+    LOSSES,
+    OPTIMIZERS,
+    a_whole_net,
+    each,
+    for_optimizer,
+    into_domain,
+    of_layer,
+    with_each_dtype,
+)
 
 from nn_manual import (
     SGD,
@@ -54,7 +63,7 @@ def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
     assert "nn_manual" not in text
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@each("loss", [(loss,) for loss in LOSSES])
 def test_each_loss(loss: Loss) -> None:
     generator = np.random.default_rng(0)
     model = Sequential(Linear(4, 5), *into_domain(loss), seed=0)
@@ -97,7 +106,7 @@ def test_many_layers_of_one_kind_are_functions() -> None:
     assert "    output_3 = linear(output_2, weight_3, bias_3)" in text.splitlines()
 
 
-@pytest.mark.parametrize(("optimizer", "settings"), OPTIMIZERS, ids=str)
+@each("optimizer, settings", OPTIMIZERS)
 def test_each_optimizer(optimizer: Any, settings: dict[str, Any]) -> None:
     model, [(input, target)] = for_optimizer(optimizer, "float32", 1, SIZES[0])
     text = page_of(model, MSELoss(), optimizer(model, **settings), input, target)

@@ -17,7 +17,7 @@ from nn_manual.errors import ConfigError, DataError
 from nn_manual.layers import Layer
 
 
-@pytest.mark.parametrize(("layer", "shape"), every_component.LAYERS, ids=repr)
+@every_component.each("layer, shape", every_component.LAYERS)
 def test_each_layer(layer: Layer, shape: Shape, tmp_path: Path) -> None:
     model, [(input, _)] = every_component.of_layer(layer, shape, "float64", 1)
     save_model(model, tmp_path / "model.safetensors")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from composites import StochasticDepth
+from slow_cases import crossed
 
 from nn_manual.arrays import DTYPES, Array, Domain, Shape
 from nn_manual.check.catalogue.cases import CaseResult, layer_cases, move_constants, scheduler_cases
@@ -227,8 +228,7 @@ DOMAINS: dict[str, tuple[Formula, Formula, Any, Domain]] = {
 }
 
 
-@pytest.mark.parametrize("name", DOMAINS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("name", "dtype"), crossed(list(DOMAINS), list(DTYPES)))
 def test_layers_with_a_domain_pass_inside_it_and_wrong_ones_fail(name: str, dtype: str) -> None:
     forward, derivative, reference, domain = DOMAINS[name]
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from html_pages import page_of
 from nets import batch, break_gradient, net
+from slow_cases import crossed
 
 from nn_manual import (
     SGD,
@@ -78,8 +79,12 @@ def test_a_problem_is_all_there_is_to_tell() -> None:
     assert report.worst is None
 
 
-@pytest.mark.parametrize("tensor", ["4.grad_weight", "3.grad_input", "loss.grad_prediction", "0.grad_bias"])
-@pytest.mark.parametrize("factor", [2, -1, 1.001, 1e30, np.nan])
+@pytest.mark.parametrize(
+    ("tensor", "factor"),
+    crossed(
+        ["4.grad_weight", "3.grad_input", "loss.grad_prediction", "0.grad_bias"], [2, -1, 1.001, 1e30, np.nan]
+    ),
+)
 def test_80_columns(tensor: str, factor: float) -> None:
     model, loss = net(), MSELoss()
     place, name = tensor.split(".")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from own_layers import FORMULAS, own_layer
+from slow_cases import crossed
 
 from nn_manual import GradientMismatch, Layer, Linear, ReLU, Sequential, Tanh
 from nn_manual.arrays import Array
@@ -34,8 +35,7 @@ def net(layer: Layer, dtype: str, seed: int, features: int) -> Sequential:
     return model
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("features", [2, 4])
+@pytest.mark.parametrize(("features", "dtype"), crossed([2, 4], list(DTYPES)))
 @pytest.mark.parametrize("name", FORMULAS)
 def test_a_right_layer_passes(name: str, features: int, dtype: str) -> None:
     for seed, kind in enumerate(KINDS):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from nets import Double, report_of
+from slow_cases import crossed
 
 from nn_manual import Layer, Linear, Sequential
 from nn_manual.arrays import Array, Shape
@@ -69,8 +70,7 @@ GAMMA: dict[str, Any] = {"parameter_shapes": lambda self: {"gamma": (self.num_fe
 FORWARD = "its own forward in float64, the gradients with central differences of it"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize(("wrong", "dtype"), crossed([True, False], ["float32", "float64"]))
 @pytest.mark.parametrize(
     ("layer_class", "counterpart"),
     [

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from nets import batch, break_gradient, net, replace_method
+from slow_cases import crossed
 from updates import Run
 
 from nn_manual import (
@@ -52,9 +53,8 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@each_dtype
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize(("every", "dtype"), crossed([1, 3], list(DTYPES)))
 def test_every_step_or_every_third_follows_torch(every: int, settings: dict[str, Any], dtype: str) -> None:
     checked, unchecked = Run(dtype, **settings), Run(dtype, **settings)
     for number in range(1, 22):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from slow_cases import crossed
 from torch import nn
 
 from nn_manual import check_function
@@ -44,8 +45,13 @@ def test_a_running_mean_that_forgets_is_wrong() -> None:
     )
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
-@pytest.mark.parametrize("make", [Norm, lambda: nn.BatchNorm1d(3), lambda: nn.BatchNorm1d(3, momentum=None)])
+@pytest.mark.parametrize(
+    ("dtype", "make"),
+    crossed(
+        ["float32", "bfloat16", "float64"],
+        [Norm, lambda: nn.BatchNorm1d(3), lambda: nn.BatchNorm1d(3, momentum=None)],
+    ),
+)
 def test_right_buffers_stay_right(make: Any, dtype: str) -> None:
     report = check_function(make(), make(), [X], dtypes=[dtype], kinds=[])
     row = next(row for row in report.rows if row.name == "two forwards buffers")

@@ -56,8 +56,11 @@ def test_loss_accuracy_and_confusion_are_those_of_one_process(folder: Path) -> N
         assert arrays["confusions"].sum(axis=(1, 2)).tolist() == [24 + 3, 24 + 3, 100 + 3, 100 + 3]
 
 
+@pytest.mark.slow
 def test_what_one_process_refuses_all_refuse(folder: Path) -> None:
-    """With the same words, at once: those of an evaluation, and of a batch of which one process has no slice."""
+    """With the same words, at once: those of an evaluation, and of a batch of which one process has no slice. It alone
+    refuses on several processes.
+    """
     assert statuses_of(folder / "refuse.logs") == [0] * SIZE, logs_of(folder, "refuse")
     expected = []
     label = "ValueError: CrossEntropyLoss: label 3 at index {} is outside 0 ... 2"

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from filelock import FileLock
 from processes import Case, log_of, run_cases, statuses_of
+from slow_cases import slow
 
 from nn_manual.run_directory.weights import read_weights
 
@@ -147,11 +148,6 @@ def run_all(names: set[str], folder: Path) -> None:
         case("buckets", 2, function="many_buckets"),
     ]
     run_cases([each for each in cases if {Path(each["logs"]).stem, Path(each["directory"]).name} & names], folder)
-
-
-def slow(*values: Any) -> Any:
-    """The parameters of a slow test."""
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def results_of(directory: Path) -> dict[str, Any]:
