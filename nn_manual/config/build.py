@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields, is_dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 from nn_manual.config.component_names import REPEAT, beside, named, unknown
 from nn_manual.config.layer_fields import LayerField, layer_field, without_none
 from nn_manual.config.leaf import describe, described, read_leaf
 from nn_manual.config.repeat import layers_of
-from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_in, taken_out
+from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_in, taken_out, type_hints
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.config.yaml_tree import MAX_ERRORS, Errors, Node, Place
 from nn_manual.errors import LayerError, raise_if_nobodys_fault, words_of
@@ -22,8 +22,6 @@ from nn_manual.model.contract import check_layers
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import PATTERN, Group, Groups
 from nn_manual.registry import KINDS, takes_layers
-
-_type_hints = lru_cache(get_type_hints)  # annotations are texts: to read those of one class takes 0.3 ms
 
 
 class Builder:
@@ -41,7 +39,7 @@ class Builder:
 
     def arguments(self, cls: type, label: str, node: Node, path: str = "", **given: Any) -> dict[str, Any]:
         """The keyword arguments for `cls`: those in `node` that are valid by themselves, and those in `given`."""
-        hints = _type_hints(cls, include_extras=True)
+        hints = type_hints(cls, include_extras=True)
         known = {field.name: field for field in fields(cls) if field.init and field.name not in given}
         needed = {name: hints[name] for name, field in known.items() if default(field) is MISSING}
         if not isinstance(node.value, dict):
@@ -79,7 +77,7 @@ class Builder:
         if not isinstance(node.value, dict):
             return MISSING
         arguments = {name: value for name, value in arguments.items() if not _has_errors(value)}
-        hints = _type_hints(cls)
+        hints = type_hints(cls)
         stand_ins = {field.name: stand_in(field, hints[field.name]) for field in fields(cls) if field.init}
         found = {name for name in node.value if name in stand_ins and name not in arguments}
         arguments = stand_ins | arguments
