@@ -70,15 +70,17 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
 def gradients_of(outputs: list[torch.Tensor], leaves: list[torch.Tensor], grads: list[torch.Tensor]) -> list[Any]:
     """The gradients of some leaves by autograd; None for a leaf on which no output depends."""
     try:
-        return list(torch.autograd.grad(outputs, leaves, grads, retain_graph=True, allow_unused=True))
+        found = torch.autograd.grad(outputs, leaves, grads, retain_graph=True, allow_unused=True)
+        # Zeros may have no memory, and NumPy doesn't take those.
+        return [grad.clone() if grad is not None and grad._is_zerotensor() else grad for grad in found]
     except RuntimeError as error:
         if REENTRANT not in str(error):
             raise
     torch.autograd.backward(outputs, grads, retain_graph=True)
-    found = [leaf.grad for leaf in leaves]
+    accumulated = [leaf.grad for leaf in leaves]
     for leaf in leaves:
         leaf.grad = None
-    return found
+    return accumulated
 
 
 class _Copied(torch.autograd.Function):
@@ -147,7 +149,8 @@ def label_of_function(function: Any) -> str:
     """What a function is called in a report."""
     owner = attribute_of(function, "__self__", None)
     named = owner if isinstance(owner, type) else function  # an autograd.Function's apply belongs to its class
-    return one_line(str(attribute_of(named, "__name__", type(named).__name__)))
+    own = attribute_of(named, "_qualname", type(named).__name__)  # a custom operator of torch: "mine::scale"
+    return one_line(str(attribute_of(named, "__name__", own)))
 
 
 def is_array(thing: Any) -> bool:

@@ -184,7 +184,9 @@ class FunctionReport(GradientReport):
         for reason in (AS_ASKED, NOT_BY_AUTOGRAD):
             left_out = [row for row in self.rows if row.note == reason]
             if left_out:
-                where = ", ".join(dict.fromkeys(row.family for row in left_out))
+                others = {row.family for row in self.rows if row.note != reason}
+                names = (f"{row.family} {row.variant}" if row.family in others else row.family for row in left_out)
+                where = ", ".join(dict.fromkeys(name.rstrip() for name in names))
                 yield _Line("", "", "", f"{counted(len(left_out), 'row')} skipped, {reason}: {where}")
         for verdict in ("skipped", WRONG):
             by_note: dict[tuple[str, str], list[str]] = {}

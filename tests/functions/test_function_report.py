@@ -71,6 +71,12 @@ def test_rows_that_are_not_for_a_pair_have_one_line() -> None:
     assert len(lines) == 10
 
 
+def test_of_a_family_that_runs_in_part_the_rows_are_named() -> None:
+    skipped = BatteryRow("grad_output", "absent", "skipped", NOT_BY_AUTOGRAD)
+    rows = (BatteryRow("grad_output", "zero", "right", None), skipped)
+    assert "1 row skipped, autograd doesn't run it: grad_output absent" in str(FunctionReport((), rows=rows))
+
+
 def test_notes_that_differ_in_numbers_alone_stand_once() -> None:
     """Two of them are both shown: the second still says where the first is no accident."""
     sizes = {3: -15.5, 7: 2, 13: 1.5e-7}

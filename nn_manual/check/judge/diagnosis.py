@@ -42,9 +42,10 @@ def describe_difference(
     summed over a broadcast axis); values that aren't finite; zero everywhere; a wrong sign or constant factor,
     named where it is 2, a size of the array, `batch_size` or an inverse of these; a transpose; a term constant
     along an axis, as a missing mean or bias leaves it; bounds that it never leaves; a sum in place of a product, or
-    an axis lost. Otherwise which positions differ: those marked in `kinks` (bool, shaped as both: where the input
-    is tied or at a kink), those of a few rows or columns, with what is wrong there, or how many and the first of
-    them. For a single number, only a factor that has a name is reported: any other number is some factor of it.
+    an axis lost; float64 with the digits of float32. Otherwise which positions differ: those marked in `kinks`
+    (bool, shaped as both: where the input is tied or at a kink), those of a few rows or columns, with what is wrong
+    there, or how many and the first of them. For a single number, only a factor that has a name is reported: any
+    other number is some factor of it.
     """
     if ours.shape != reference.shape:
         return _shape(ours, reference)
@@ -79,6 +80,7 @@ def _values(
         or _term(ours, reference, near)
         or _clipped(ours, reference, near)
         or _lost_structure(ours, reference, near)
+        or _of_float32(ours, reference, dtype)
         or _kinks(wrong, kinks, of)
         or _part(ours, reference, wrong, dtype, batch_size, of)
         or _places(ours, reference, wrong, of)
@@ -155,7 +157,8 @@ def _clipped(ours: Array, reference: Array, near: Near) -> str | None:
     is_both = low == -high and at_low + at_high > 1
     is_low, is_high = is_both or at_low > 1, is_both or at_high > 1
     bounded = np.clip(reference, low if is_low else -np.inf, high if is_high else np.inf)
-    if low == high or not near(ours, bounded):
+    meets_zero = (is_low and low == 0) or (is_high and high == 0)  # values that were lost, not a bound
+    if low == high or meets_zero or not near(ours, bounded):
         return None
     if is_low and is_high:
         return f"never beyond {high:.6g} and {low:.6g}: clipped"
@@ -169,6 +172,14 @@ def _lost_structure(ours: Array, reference: Array, near: Near) -> str | None:
             return f"constant along axis {axes}, along which the reference varies: summed or broadcast too early"
     if ours.ndim == 2 and _sum_of_rows_and_columns(ours, near) and not _sum_of_rows_and_columns(reference, near):
         return "a term for each row plus one for each column: sums, where the reference has a product"
+    return None
+
+
+def _of_float32(ours: Array, reference: Array, dtype: str) -> str | None:
+    """Each float64 value is right to the digits of float32, and most to few more, as where a constant was rounded."""
+    error, one = np.abs(ours - reference), np.finfo(np.float32).eps * np.abs(reference)
+    if dtype == "float64" and error.size > 1 and (error <= one).all() and 2 * (error > one / 64).sum() > error.size:
+        return "right to the digits of float32: is something inside float32?"
     return None
 
 

@@ -44,7 +44,10 @@ def effects_of(run: Callable[[float, int], Mapping[str, Array]], truth: Mapping[
 
 
 #: These round nothing. What amax returns is equal to one of its inputs, and its backward finds that one so.
-EXACT = {aten.clone, aten._to_copy, aten.amax, aten.amin, aten.max, aten.min, aten.maximum, aten.minimum}
+EXACT = {
+    *(aten.clone, aten._to_copy, aten.amax, aten.amin, aten.max, aten.min, aten.maximum, aten.minimum),
+    aten._efficientzerotensor,  # it has no memory: autograd adds it to others, and to read it ends the process
+}
 
 #: These take exponentials of differences: exp(x - max), or exp(x - logsumexp) in a kernel that saves one number for
 #: each row. Where the difference is near 0, its rounding is a fraction of x itself. So a probability of 1 among logits

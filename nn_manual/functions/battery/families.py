@@ -133,7 +133,9 @@ class Chosen(NamedTuple):
         for what, names in self._asdict().items():
             for name in names:
                 if not any(_is_named(row, [name]) for row in known):
-                    meant, words = nearest(name, known), f"there is no row {name!r} to {WHAT_FOR[what]}"
+                    alike = [row for row in known if "=" in name and row.endswith(f"={name.partition('=')[2]}")]
+                    meant = nearest(name, alike) or nearest(name, known)
+                    words = f"there is no row {name!r} to {WHAT_FOR[what]}"
                     raise ValueError(words + (f": did you mean {meant!r}?" if meant else ""))
         if self.only and all(map(self.leaves_out, known)):
             raise ValueError("skip leaves out every row that only names")

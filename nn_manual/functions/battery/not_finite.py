@@ -53,7 +53,8 @@ def _in_a_row(case: FunctionCase, called: str, value: float) -> str | None:
     kept_apart, note = False, None
     names = _of_a_batch(case)
     if not names:
-        raise Skip("no floating input has several rows of a batch in which any value may stand")
+        without = " without a domain" if any(case.domain(name) != "real" for name in case.floating) else ""
+        raise Skip(f"no floating input{without} has several rows of a batch")
     for name in names:
         runs = [_spoilt(case, name, row, called, value) for row in (0, int(case.batch_size or 0) - 1)]
         for tensor, before in their_usual.items():

@@ -240,3 +240,14 @@ def test_integers_as_an_embedding_in_a_branch_gets_them() -> None:
     words = "2 times the reference: counted twice, or the slope of a square or the root of the size of axis 1"
     assert describe_difference(2 * reference, reference) == words
     assert describe_difference(reference.astype(np.float32), reference) == "equal up to rounding"
+
+
+def test_digits_of_float32_are_seen() -> None:
+    right = np.random.default_rng(0).standard_normal((4, 5))
+    words = describe_difference(right.astype(np.float32).astype(np.float64), right)
+    assert words == "right to the digits of float32: is something inside float32?"
+
+
+def test_values_that_were_lost_are_not_called_clipped() -> None:
+    right = -np.random.default_rng(0).uniform(0.1, 1, (4, 5))
+    assert "clipped" not in describe_difference(np.where(right < -0.5, 0.0, right), right)

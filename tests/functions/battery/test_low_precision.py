@@ -171,6 +171,7 @@ def test_a_tolerance_of_ones_own() -> None:
         ({"kinds": ["huge"]}, "there is no kind 'huge'"),
         ({"tolerance": 0.7}, "tolerance must be above 0 and below 0.5"),
         ({"skip": ["grad_outptu"]}, "there is no row 'grad_outptu' to skip: did you mean 'grad_output'?"),
+        ({"skip": ["sizes M=0"]}, "there is no row 'sizes M=0' to skip: did you mean 'sizes N=0'?"),
         ({"only": ["grad_outptu"]}, "there is no row 'grad_outptu' to run alone: did you mean 'grad_output'?"),
         ({"only": "cost"}, "only must be a list of rows, as ['cost'], not 'cost'"),
     ],

@@ -64,9 +64,11 @@ class Rounds(Function):
         return grad
 
 
-def row_of(function: Any, reference: Any = lambda x: x**3) -> tuple[str, str]:
-    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    report = check_function(function, reference, [x], only=["twice"])
+X = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def row_of(function: Any, reference: Any = lambda x: x**3, *inputs: torch.Tensor) -> tuple[str, str]:
+    report = check_function(function, reference, inputs or [X], only=["twice"])
     assert report.agrees, report
     (row,) = [row for row in report.rows if row.family == "twice"]
     return row.verdict, row.note
@@ -111,3 +113,57 @@ def test_a_second_derivative_that_is_lost_in_silence(function: Any) -> None:
     assert verdict == "WRONG"
     assert note.startswith("second derivatives: grad_x, random upstream")
     assert "once_differentiable above backward" in note
+
+
+class SlopeOfZero(Function):
+    """relu whose slope at 0 is 1: torch's is 0."""
+
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        context.save_for_backward(x)
+        return x.clamp(min=0)
+
+    @staticmethod
+    def backward(context: Any, grad: Any) -> Any:
+        (x,) = context.saved_tensors
+        return grad * (x >= 0)
+
+
+class Bent(SlopeOfZero):
+    """Its second derivatives are wrong, also beside the kink: the slope by which grad is multiplied is cut off."""
+
+    @staticmethod
+    def backward(context: Any, grad: Any) -> Any:
+        (x,) = context.saved_tensors
+        return grad * (x >= 0) + 0 * x + 0.5 * (grad - grad.detach()) * (x > 0)
+
+
+AT_A_KINK = torch.tensor([[-2.0, 0.0, -0.5], [1.0, 0.5, 0.0]], dtype=torch.float64)
+
+
+def test_another_slope_at_a_kink_has_other_second_derivatives() -> None:
+    assert row_of(SlopeOfZero, torch.relu, AT_A_KINK) == ("right", "compared beside a kink of the reference")
+
+
+def test_beside_the_kink_they_are_compared() -> None:
+    verdict, note = row_of(Bent, torch.relu, AT_A_KINK)
+    assert verdict == "WRONG"
+    assert "1.5 times the reference" in note
+
+
+def test_zeros_of_torch_without_memory_are_zeros() -> None:
+    class Distance(Function):
+        @staticmethod
+        def forward(context: Any, x: Any, y: Any) -> Any:
+            context.save_for_backward(x, y)
+            return (x - y).abs().mean()
+
+        @staticmethod
+        def backward(context: Any, grad: Any) -> Any:
+            x, y = context.saved_tensors
+            slope = grad * torch.where(x >= y, 1.0, -1.0).to(x.dtype) / x.numel()
+            return slope, -slope
+
+    y = torch.tensor([[-2.0, 1.0, 3.0], [1.0, 0.0, 0.0]], dtype=torch.float64)
+    verdict, note = row_of(Distance, torch.nn.functional.l1_loss, AT_A_KINK, y)
+    assert verdict == "right", note
