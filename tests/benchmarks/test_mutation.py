@@ -52,9 +52,9 @@ def test_every_component_with_a_formula_is_a_subject() -> None:
     assert SUBJECTS.keys() == {*itertools.chain.from_iterable(of_kinds), Sequential} - of_others
 
 
-@pytest.mark.parametrize("owner", SUBJECTS)
+@pytest.mark.parametrize("owner", list(SUBJECTS)[::4])
 def test_a_mutant_is_caught_and_named(owner: type) -> None:
-    """One of each class, from the middle; `scripts/benchmark.py check mutants` takes all."""
+    """One of every fourth class, from the middle; `scripts/benchmark.py check mutants` takes all of all classes."""
     keys = {each: (f"{owner.__name__}.{each.method}", each.line, each.mutated) for each in made(owner)}
     unproven = [each for each, key in keys.items() if key not in SURVIVORS]
     result = score(SUBJECTS[owner], [unproven[len(unproven) // 2]])
