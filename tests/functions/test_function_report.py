@@ -73,7 +73,7 @@ def test_rows_that_are_not_for_a_pair_have_one_line() -> None:
 
 def test_of_a_family_that_runs_in_part_the_rows_are_named() -> None:
     skipped = BatteryRow("grad_output", "absent", "skipped", NOT_BY_AUTOGRAD)
-    rows = (BatteryRow("grad_output", "zero", "right", None), skipped)
+    rows = (BatteryRow("grad_output", "zero", "right", ""), skipped)
     assert "1 row skipped, autograd doesn't run it: grad_output absent" in str(FunctionReport((), rows=rows))
 
 
