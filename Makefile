@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/ready
-PYTEST := $(VENV)/bin/python -m pytest -n 2
+# A worker takes up to 3 GB: so no more than four.
+PYTEST := $(VENV)/bin/python -m pytest -n logical --maxprocesses 4
 
 # The tests start hundreds of processes. Each would compile the package anew where no compiled files may be kept.
 unexport PYTHONDONTWRITEBYTECODE
