@@ -86,9 +86,20 @@ def config_path(tmp_path: Path) -> Path:
     return write_config(tmp_path)
 
 
-@pytest.fixture
-def without_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes most of the time of a run that is short."""
+@pytest.fixture(scope="session", autouse=True)
+def _without_figures() -> Iterator[None]:
+    """No run of the tests' own process draws a figure at its end, which takes most of the time of a short one."""
     from nn_manual.run import writer  # not at the top: it imports numpy, which reads the variable above
 
-    monkeypatch.setattr(writer, "plot_runs", lambda runs, output: None)  # noqa: ARG005 - plot_runs' signature
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "plot_runs", lambda runs, output: None)  # noqa: ARG005 - plot_runs' signature
+        yield
+
+
+@pytest.fixture
+def with_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs of a test draw their figures."""
+    from nn_manual import plotting  # as above
+    from nn_manual.run import writer
+
+    monkeypatch.setattr(writer, "plot_runs", plotting.plot_runs)

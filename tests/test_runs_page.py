@@ -53,8 +53,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.raises(GradientMismatch):
             run(load_config(config), folder / "mismatch")
     return folder
-
-
+@pytest.mark.usefixtures("with_figure")
 def test_the_files(runs: Path) -> None:
     found = {
         re.sub(r"step-\d+", "step-N", str(path.relative_to(path.parents[len(path.relative_to(runs).parts) - 2])))

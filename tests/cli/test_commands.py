@@ -167,6 +167,7 @@ def test_check_and_train_agree_on_what_proves_nothing(
     assert main(["train", "small.yaml", *settings, UNCHECKED]) == (2 if status == 2 else 0)
 
 
+@pytest.mark.usefixtures("with_figure")
 @pytest.mark.parametrize("has_checkpoint", [True, False])
 def test_a_finished_run_fails_again_for_what_proves_nothing(
     small: Path, capsys: pytest.CaptureFixture[str], *, has_checkpoint: bool

@@ -23,8 +23,6 @@ from nn_manual.run.resume import resume
 from nn_manual.run.stop_request import StopRequest
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 
-pytestmark = pytest.mark.usefixtures("without_figure")
-
 #: The last batch of an epoch is smaller: numpy multiplies there.
 COMPILED = CONFIG.replace("num_examples: 60", "num_examples: 55") + "gradient_check: {every: 0}\ncompiled: true\n"
 

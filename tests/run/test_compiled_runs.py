@@ -25,8 +25,6 @@ from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint,
 from nn_manual.trainer import compiled_steps as compiled
 from nn_manual.use.replay import replay
 
-pytestmark = pytest.mark.usefixtures("without_figure")
-
 #: 15 steps an epoch, the last one of a smaller batch.
 LONGER = CONFIG.replace("num_examples: 60", "num_examples: 290") + "compiled: true\n"
 WITHOUT_BUFFERS = [

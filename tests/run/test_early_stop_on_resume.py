@@ -17,8 +17,6 @@ from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 
-pytestmark = pytest.mark.usefixtures("without_figure")
-
 #: No loss falls by so much: a run ends `patience` epochs after its first one.
 NEVER_BETTER = "early_stopping={patience: 1, min_delta: 100}"
 ENDED = (

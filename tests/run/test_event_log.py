@@ -24,8 +24,6 @@ from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
 from nn_manual.run.silent import NoWriter, writer_of
 
-pytestmark = pytest.mark.usefixtures("without_figure")
-
 UNCHECKED = "gradient_check.every=0"
 NOT_INSTALLED = "--log tensorboard, or a run with the folder tensorboard, needs: pip install 'nn_manual[tensorboard]'"
 

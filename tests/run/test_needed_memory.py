@@ -59,7 +59,6 @@ class Uncounted(Layer):
 """
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_an_estimate_ends_no_run(tmp_path: Path) -> None:
     """Only a check would ask the layer for its products."""
     (tmp_path / "my_layers.py").write_text(UNCOUNTED)
@@ -80,7 +79,6 @@ def test_it_is_said_where_the_machine_has_less(tmp_path: Path, monkeypatch: pyte
     assert note.endswith("for compiling it, none with compiled=false")
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_a_run_says_it_before_its_first_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

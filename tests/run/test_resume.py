@@ -29,8 +29,6 @@ from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint,
 from nn_manual.run_directory.lock import lock
 from nn_manual.run_directory.weights import read_weights
 
-pytestmark = pytest.mark.usefixtures("without_figure")
-
 BY_STEP = ["lr_step=step", "lr_scheduler={StepLR: {step_size: 2}}"]
 STEPS = "checkpoint.every=1 steps"
 

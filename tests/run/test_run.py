@@ -36,6 +36,7 @@ def metrics_without_seconds(directory: Path) -> str:
     return re.sub(r', "seconds": [0-9.e-]+\}', "}", (directory / "metrics.jsonl").read_text())
 
 
+@pytest.mark.usefixtures("with_figure")
 def test_files_of_a_run(config_path: Path, tmp_path: Path) -> None:
     directory = tmp_path / "runs" / "a"
     summary = run(load_config(config_path), directory)
@@ -83,7 +84,6 @@ def test_files_of_a_run(config_path: Path, tmp_path: Path) -> None:
         assert not np.array_equal(value, model.state_dict()[name])
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_the_metrics_are_those_of_the_model_that_was_saved(config_path: Path, tmp_path: Path) -> None:
     summary = run(load_config(config_path), tmp_path / "run")
     split, model = load(load_config(config_path))
@@ -92,7 +92,6 @@ def test_the_metrics_are_those_of_the_model_that_was_saved(config_path: Path, tm
     assert summary["validation_accuracy"] == right.mean()
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_what_was_done_to_the_data_is_kept(tmp_path: Path) -> None:
     """So that other examples can be brought into the form that the model was trained on: here those it was."""
     config = load_config(write_config(tmp_path, re.sub("data: .*", "data: Iris", CONFIG)), [
@@ -109,7 +108,6 @@ def test_what_was_done_to_the_data_is_kept(tmp_path: Path) -> None:
     assert (examples == flower.astype(np.float32)).all(axis=1).any()
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_a_mean_over_the_epoch_weighs_each_batch_by_its_denominator(config_path: Path, tmp_path: Path) -> None:
     weights = ["loss={CrossEntropyLoss: {weight: [1, 5]}}", "optimizer.SGD.lr=0", "epochs=1"]
     config = load_config(config_path, weights)
@@ -120,7 +118,6 @@ def test_a_mean_over_the_epoch_weighs_each_batch_by_its_denominator(config_path:
         assert summary[name] == pytest.approx(whole, rel=1e-6)  # in float32
 
 
-@pytest.mark.usefixtures("without_figure")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_one_seed_one_run(config_path: Path, tmp_path: Path, dtype: str) -> None:
     config = load_config(config_path, [f"dtype={dtype}"])
@@ -135,7 +132,6 @@ def test_one_seed_one_run(config_path: Path, tmp_path: Path, dtype: str) -> None
     assert metrics_without_seconds(tmp_path / "another seed") != metrics_without_seconds(tmp_path / "a")
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_the_seed_orders_the_batches(tmp_path: Path) -> None:
     """Where nothing else is random: no generated data, no split, no draw of parameters."""
     rows = "".join(f"{number},{number % 7},{number % 2}\n" for number in range(40))
@@ -148,7 +144,6 @@ def test_the_seed_orders_the_batches(tmp_path: Path) -> None:
     assert metrics_without_seconds(tmp_path / "0") != metrics_without_seconds(tmp_path / "1")
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_can_be_read_while_it_goes_on(config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
@@ -162,7 +157,6 @@ def test_can_be_read_while_it_goes_on(config_path: Path, tmp_path: Path, monkeyp
     assert sizes == [(1, 1, 3), (2, 2, 6), (3, 3, 9)]
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_the_ledger_has_each_proven_step_after_a_while(
     config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,7 +189,6 @@ def test_checking_changes_nothing(config_path: Path, tmp_path: Path) -> None:
     assert lrs == pytest.approx([0.5, 0.375, 0.125])
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_in_a_long_run_a_line_stands_for_several_steps(
     config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +202,6 @@ def test_in_a_long_run_a_line_stands_for_several_steps(
         assert gradients["step"][worst.argmax()] == summary["gradient_check"]["worst"]["step"]
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_a_short_run_that_goes_on_for_long_has_longer_lines_then(
     config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +214,6 @@ def test_a_short_run_that_goes_on_for_long_has_longer_lines_then(
     assert spans == [(1, 1), (2, 2), (3, 3), (4, 8), (9, 9)]
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_a_run_that_goes_on_within_a_line_writes_the_same_ledger(
     config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,6 @@ from nn_manual.run.resume import resume
 from nn_manual.trainer.early_stop import EarlyStop
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_without_validation_examples(config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = load_config(config_path, ["data.Spirals.validation_fraction=0"])
     summary = run(config, tmp_path / "run")
@@ -27,7 +26,6 @@ def test_without_validation_examples(config_path: Path, tmp_path: Path, capsys: 
         load(load_config(config_path, ["data.Spirals.validation_fraction=0", "early_stopping.patience=1"]))
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_a_plateau_follows_the_validation_loss(config_path: Path, tmp_path: Path) -> None:
     """With an lr of 0 the loss never falls."""
     plateau = "lr_scheduler={ReduceLROnPlateau: {patience: 0, factor: 0.5, eps: 0}}"
@@ -40,7 +38,6 @@ def test_a_plateau_follows_the_validation_loss(config_path: Path, tmp_path: Path
         load(load_config(config_path, [plateau, "data.Spirals.validation_fraction=0"]))
 
 
-@pytest.mark.usefixtures("without_figure")
 @pytest.mark.parametrize(
     ("scheduler", "note"),
     [
@@ -75,7 +72,6 @@ def test_a_schedule_that_can_t_move_this_run(config_path: Path, settings: list[s
         load(load_config(config_path, [schedule, "epochs=4", *settings]))
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_a_resumed_run_goes_on_with_the_momentum(config_path: Path, tmp_path: Path) -> None:
     """It ends where the run in one piece does."""
     schedule = "lr_scheduler={OneCycleLR: {max_lr: 0.1, total_steps: 12}}"
@@ -91,7 +87,6 @@ def _after(stop: EarlyStop, loss: float) -> bool:
     return stop.has_stopped
 
 
-@pytest.mark.usefixtures("without_figure")
 class TestEarlyStopping:
     def test_after_patience_epochs_without_a_fall(self) -> None:
         stop = EarlyStop(patience=2, min_delta=0.1)

@@ -18,8 +18,6 @@ from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.run.new_run import run
 from nn_manual.run_directory.metrics import WEIGHTS_FILE
 
-pytestmark = pytest.mark.usefixtures("without_figure")
-
 ONE_BY_ONE = "gradient_check.memory=0 kB"
 ROOT = Path(__file__).parents[2]
 

@@ -17,9 +17,6 @@ from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, write_checkpoint
 
-pytestmark = pytest.mark.usefixtures("without_figure")
-
-
 #: What ReduceLROnPlateau remembers.
 SCHEDULE = {"best": 1.0, "num_bad_epochs": 0, "cooldown_counter": 0, "num_reductions": 0}
 

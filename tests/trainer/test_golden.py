@@ -17,7 +17,6 @@ from images import first_images
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import FashionMNIST, Text
 from nn_manual.data.text import python_manual
-from nn_manual.run import writer
 from nn_manual.run.new_run import run
 from nn_manual.run_directory.metrics import read_run
 
@@ -64,11 +63,6 @@ def losses(config: RunConfig, directory: Path) -> dict[str, list[float]]:
 def text_sha256(config: RunConfig) -> str | None:
     """Of the text that a config without a file trains on; it differs between versions of Python."""
     return hashlib.sha256(python_manual().encode()).hexdigest() if isinstance(config.data, Text) else None
-
-
-@pytest.fixture(autouse=True)
-def _without_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "plot_runs", lambda runs, output: None)  # noqa: ARG005 - plot_runs' signature
 
 
 def test_every_config_has_a_curve() -> None:

@@ -301,7 +301,6 @@ def config_path(tmp_path: Path) -> Path:
     return tmp_path / "run.yaml"
 
 
-@pytest.mark.usefixtures("without_figure")
 class TestRuns:
     def test_a_run_ends_as_one_that_was_stopped(self, config_path: Path, tmp_path: Path) -> None:
         run(load_config(config_path), tmp_path / "whole")

@@ -68,7 +68,6 @@ def own(tmp_path: Path) -> Path:
 
 
 class TestALayerThatCanNotBeStacked:
-    @pytest.mark.usefixtures("without_figure")
     @pytest.mark.parametrize(("name", "reason"), [("Branching", OF_VMAP), ("ByDifferences", OF_DIFFERENCES)])
     def test_is_named_once(
         self, own: Path, tmp_path: Path, name: str, reason: str, capsys: pytest.CaptureFixture[str]
@@ -82,14 +81,12 @@ class TestALayerThatCanNotBeStacked:
         stated = " ".join(line.strip() for line in summary(load_config(own)).splitlines())
         assert stated.endswith(f"gradient check: every step, each proven by itself: {OF_VMAP}")
 
-    @pytest.mark.usefixtures("without_figure")
     def test_its_values_are_proven_all_the_same(self, own: Path, tmp_path: Path) -> None:
         (tmp_path / "my_layers.py").write_text(OWN.replace("1 - saved * saved", "1 - saved"))
         with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(Branching\): 1.grad_input"):
             run(load_config(own), tmp_path / "run")
 
 
-@pytest.mark.usefixtures("without_figure")
 @pytest.mark.parametrize(
     ("setting", "together"),
     [("every=1", 256), ("memory=20 kB", 4), ("memory=1 kB", 1), ("memory=0 kB", 1), ("every=0", 0)],
@@ -103,7 +100,6 @@ def test_the_summary_of_a_run(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.usefixtures("without_figure")
 @pytest.mark.parametrize("memory", ["1 MB", "20 kB", "1 kB"])
 @pytest.mark.parametrize("every", [1, 3])
 def test_the_memory_changes_neither_weights_nor_metrics(tmp_path: Path, memory: str, every: int) -> None:
@@ -196,7 +192,6 @@ def check_of(step: Step) -> StepCheck:
     return step.check
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_a_run_that_an_error_ends_gives_up_what_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,7 +215,6 @@ def test_a_run_that_an_error_ends_gives_up_what_waits(
     assert [line["step"] for line in lines(tmp_path / "run" / "gradients.jsonl")] == [1, 2, 3]
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_the_ledger_of_a_run_that_a_number_ends_has_all_steps_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,7 +77,6 @@ def test_the_validation_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert result.examples == f"validation part of {tmp_path}/train.csv, 6 examples"
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_what_a_run_has_recorded(tmp_path: Path) -> None:
     directory = tmp_path / "spirals"
     summary = run(load_config(write_config(tmp_path, SPIRALS), ["gradient_check.every=0"]), directory)

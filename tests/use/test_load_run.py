@@ -113,7 +113,6 @@ def test_slices_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert np.array_equal(loaded.predict(np.tile(EXAMPLES, (5, 1))), whole)
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_a_run_that_was_trained(tmp_path: Path) -> None:
     directory = tmp_path / "spirals"
     config = load_config(write_config(tmp_path, SPIRALS), ["gradient_check.every=0"])
@@ -138,7 +137,6 @@ class Square(Layer):
 """
 
 
-@pytest.mark.usefixtures("without_figure")
 def test_layers_that_have_changed_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "my_layers.py").write_text(SQUARE)
     text = SPIRALS.replace("- Tanh", "- my_layers:Square")
@@ -155,7 +153,6 @@ def test_layers_that_have_changed_are_noted(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_figure")
 def test_a_project_that_has_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says where the layers lie now. A run that goes on remembers it.
     It alone loads a run whose project has moved.
@@ -264,7 +261,6 @@ def test_weights_of_another_config(tmp_path: Path) -> None:
         load_run(directory)
 
 
-@pytest.mark.usefixtures("without_figure")
 class TestARunThatHasNotEnded:
     """The weights of its newest checkpoint."""
 
