@@ -16,6 +16,8 @@ from nn_manual.check.many_steps.ring import MOST_STEPS
 from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Tanh
+from nn_manual.plotting import plot_runs
+from nn_manual.run import writer
 from nn_manual.run.new_run import run
 from nn_manual.run_directory import ledger
 from nn_manual.run_directory.checkpoints import checkpoints_of
@@ -46,14 +48,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that came to its end, and one that a mismatch ended."""
     folder = tmp_path_factory.mktemp("runs")
     config = write_config(folder, CONFIG)
-    run(load_config(config, ["checkpoint={every: 1 steps, keep: 2}"]), folder / "finished")
     right = Tanh.backward
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "plot_runs", plot_runs)
+        run(load_config(config, ["checkpoint={every: 1 steps, keep: 2}"]), folder / "finished")
         patch.setattr(Tanh, "backward", lambda self, saved, grad_output: 2 * right(self, saved, grad_output))
         with pytest.raises(GradientMismatch):
             run(load_config(config), folder / "mismatch")
     return folder
-@pytest.mark.usefixtures("with_figure")
+
+
 def test_the_files(runs: Path) -> None:
     found = {
         re.sub(r"step-\d+", "step-N", str(path.relative_to(path.parents[len(path.relative_to(runs).parts) - 2])))
