@@ -1,0 +1,116 @@
+"""Initializers that draw each weight from one distribution."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.model.initializers.base import Initializer, fans
+
+#: torch.nn.init.calculate_gain: keeps the variance of activations through the nonlinearity.
+GAINS = {"linear": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2)}
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _check_gain(gain: float) -> None:
+    if not gain >= 0:
+        raise ValueError(f"gain must be at least 0, not {gain}")
+
+
+@dataclass(frozen=True)
+class XavierUniform(Initializer):
+    """Uniform in ±a with a = gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
+
+    gain: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_gain(self.gain)
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with uniform draws."""
+        bound = self.gain * math.sqrt(6 / sum(fans(weight)))
+        weight[...] = generator.uniform(-bound, bound, weight.shape)
+
+
+@dataclass(frozen=True)
+class XavierNormal(Initializer):
+    """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
+
+    gain: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_gain(self.gain)
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with normal draws."""
+        weight[...] = generator.normal(0, self.gain * math.sqrt(2 / sum(fans(weight))), weight.shape)
+
+
+@dataclass(frozen=True)
+class GPT2(Initializer):
+    """Normal with standard deviation std; the last weight of each Residual with std / sqrt(number of Residuals).
+
+    Each Residual adds its branch to what goes through. If n branches are independent, with variance v each, their sum
+    has variance n v. Scaled by 1 / sqrt(n), they add up to v, however deep the model is (Radford et al., 2019, section
+    2.3). A transformer has two Residuals a layer: n = 2 layers. In attention, the last weight is the output projection.
+    """
+
+    std: float = 0.02
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.std < math.inf:
+            raise ValueError(f"std must be at least 0 and finite, not {self.std}")
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with normal draws."""
+        weight[...] = generator.normal(0, self.std, weight.shape)
+
+    def residual_scale(self, num_residuals: int) -> float:
+        """1 / sqrt(num_residuals)."""
+        return 1 / math.sqrt(num_residuals)
+
+
+@dataclass(frozen=True)
+class _Kaiming(Initializer):
+    nonlinearity: str = "relu"
+    mode: str = "fan_in"
+
+    def __post_init__(self) -> None:
+        _check_choice("nonlinearity", self.nonlinearity, tuple(GAINS))
+        _check_choice("mode", self.mode, ("fan_in", "fan_out"))
+
+    def _standard_deviation(self, weight: Array) -> float:
+        fan_in, fan_out = fans(weight)
+        return GAINS[self.nonlinearity] / math.sqrt(fan_in if self.mode == "fan_in" else fan_out)
+
+
+class KaimingUniform(_Kaiming):
+    """Uniform in ±sqrt(3) s with s = gain / sqrt(fan), so that the standard deviation is s (He et al., 2015).
+
+    `nonlinearity` (linear, tanh or relu) sets the gain as torch.nn.init.calculate_gain does; `mode` is fan_in
+    or fan_out.
+    """
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with uniform draws."""
+        bound = math.sqrt(3) * self._standard_deviation(weight)
+        weight[...] = generator.uniform(-bound, bound, weight.shape)
+
+
+class KaimingNormal(_Kaiming):
+    """Normal with standard deviation gain / sqrt(fan) (He et al., 2015).
+
+    `nonlinearity` (linear, tanh or relu) sets the gain as torch.nn.init.calculate_gain does; `mode` is fan_in
+    or fan_out.
+    """
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with normal draws."""
+        weight[...] = generator.normal(0, self._standard_deviation(weight), weight.shape)
