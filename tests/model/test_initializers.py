@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +14,21 @@ import torch
 
 from nn_manual import Layer, Linear, ReLU, Residual, Sequential
 from nn_manual.arrays import Array
+from nn_manual.errors import ConfigError
 from nn_manual.model.initializers import (
     GAINS,
     GPT2,
     Constant,
+    Dirac,
+    Eye,
     Initializer,
     KaimingNormal,
     KaimingUniform,
+    Normal,
+    Orthogonal,
+    Sparse,
+    TruncNormal,
+    Uniform,
     XavierNormal,
     XavierUniform,
     Zeros,
@@ -33,12 +43,16 @@ KAIMING = [(nonlinearity, mode) for nonlinearity in GAINS for mode in ("fan_in",
 DISTRIBUTIONS: list[tuple[Initializer, Any, dict[str, Any]]] = [
     *((XavierUniform(gain), torch.nn.init.xavier_uniform_, {"gain": gain}) for gain in (1.0, 2.5)),
     *((XavierNormal(gain), torch.nn.init.xavier_normal_, {"gain": gain}) for gain in (1.0, 2.5)),
+    *((Uniform(-b, b), torch.nn.init.uniform_, {"a": -b, "b": b}) for b in (0.05, 0.15)),
+    (Normal(0, 0.1), torch.nn.init.normal_, {"std": 0.1}),
+    *((TruncNormal(0, 0.1, -b, b), torch.nn.init.trunc_normal_, {"std": 0.1, "a": -b, "b": b}) for b in (0.02, 0.2)),
     (GPT2(), torch.nn.init.normal_, {"std": 0.02}),
     (GPT2(0.1), torch.nn.init.normal_, {"std": 0.1}),
     *((KaimingUniform(n, m), torch.nn.init.kaiming_uniform_, {"nonlinearity": n, "mode": m}) for n, m in KAIMING),
     *((KaimingNormal(n, m), torch.nn.init.kaiming_normal_, {"nonlinearity": n, "mode": m}) for n, m in KAIMING),
 ]
 INITIALIZERS = [initializer for initializer, _, _ in DISTRIBUTIONS]
+WITHOUT_FANS = (GPT2, Normal, TruncNormal, Uniform)
 
 
 def filled(initializer: Initializer, seed: int = 0) -> Array:
@@ -80,7 +94,7 @@ def test_the_weight_of_a_convolution(initializer: Initializer, torch_function: A
     assert weight.std() < 0.2
 
 
-@pytest.mark.parametrize("initializer", [one for one in INITIALIZERS if not isinstance(one, GPT2)], ids=repr)
+@pytest.mark.parametrize("initializer", [one for one in INITIALIZERS if not isinstance(one, WITHOUT_FANS)], ids=repr)
 def test_a_weight_without_fans_is_refused(initializer: Initializer) -> None:
     with pytest.raises(ValueError, match=r"need a weight of two or more dimensions, not one of shape \(3,\)$"):
         initializer.fill(np.empty(3), np.random.default_rng(0))
@@ -90,6 +104,105 @@ def test_a_weight_without_fans_is_refused(initializer: Initializer) -> None:
 def test_the_seed_decides(initializer: Initializer) -> None:
     np.testing.assert_array_equal(filled(initializer), filled(initializer))
     assert not np.any(filled(initializer) == filled(initializer, seed=1))
+
+
+@pytest.mark.parametrize("options", [{"a": -0.5, "b": 0.25}, {"mean": 0.3, "std": 0.2, "a": 0.5, "b": 2.0}])
+def test_a_truncated_normal_that_is_not_symmetric(options: dict[str, float]) -> None:
+    """Three standard errors of 60,000 draws of each, of what lies within a range of less than 1.5."""
+    ours = filled(TruncNormal(**options))
+    theirs = torch.nn.init.trunc_normal_(
+        torch.empty(SHAPE, dtype=torch.float64), **options, generator=torch.manual_seed(0)
+    ).numpy()
+    assert options["a"] <= ours.min() <= ours.max() <= options["b"]
+    assert ours.mean() == pytest.approx(theirs.mean(), abs=3 * math.sqrt(2) * theirs.std() / math.sqrt(ours.size))
+    assert ours.std() == pytest.approx(theirs.std(), rel=0.02)
+    assert np.quantile(ours, [0.1, 0.5, 0.9]) == pytest.approx(np.quantile(theirs, [0.1, 0.5, 0.9]), abs=0.015)
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (3, 5), (5, 3)])
+def test_the_identity_is_torchs(shape: tuple[int, int]) -> None:
+    weight = np.full(shape, np.nan)
+    Eye().fill(weight, np.random.default_rng(0))
+    np.testing.assert_array_equal(weight, torch.nn.init.eye_(torch.empty(shape)).numpy())
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("shape", [(4, 3, 5), (4, 6, 3, 3), (6, 2, 2, 3), (2, 2, 3, 4, 1)])
+def test_a_dirac_delta_is_torchs(shape: tuple[int, ...], groups: int) -> None:
+    weight = np.full(shape, np.nan)
+    Dirac(groups).fill(weight, np.random.default_rng(0))
+    np.testing.assert_array_equal(weight, torch.nn.init.dirac_(torch.empty(shape), groups).numpy())
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (3, 7), (7, 3), (4, 3, 2, 2), (20, 3, 2), (1, 4)])
+@pytest.mark.parametrize("gain", [1.0, 2.5])
+def test_an_orthogonal_weight_keeps_lengths(shape: tuple[int, ...], gain: float) -> None:
+    weight = np.full(shape, np.nan)
+    Orthogonal(gain).fill(weight, np.random.default_rng(0))
+    matrix = weight.reshape(len(weight), -1) / gain
+    products = matrix @ matrix.T if matrix.shape[0] <= matrix.shape[1] else matrix.T @ matrix
+    np.testing.assert_allclose(products, np.eye(len(products)), rtol=0, atol=1e-14)
+
+
+def test_each_orthogonal_weight_is_as_likely() -> None:
+    """The entries of Q have mean 0 and variance 1 / n. Where R has any diagonal, Q[0, 0] is never positive."""
+    drawn = np.empty((2000, 3, 3))
+    for seed, weight in enumerate(drawn):
+        Orthogonal().fill(weight, np.random.default_rng(seed))
+    assert np.abs(drawn.mean(axis=0)).max() < 4 * math.sqrt(1 / 3 / 2000)
+    np.testing.assert_allclose((drawn**2).mean(axis=0), 1 / 3, rtol=0, atol=4 * math.sqrt(4 / 45 / 2000))
+
+
+@pytest.mark.parametrize("sparsity", [0.0, 0.25, 0.995, 1.0])
+def test_a_sparse_weight_has_zeros_in_each_column(sparsity: float) -> None:
+    weight = filled(Sparse(sparsity, 0.5))
+    theirs = torch.nn.init.sparse_(torch.empty(SHAPE), sparsity, 0.5).numpy()
+    np.testing.assert_array_equal((weight == 0).sum(axis=0), (theirs == 0).sum(axis=0))
+    places = {column.tobytes() for column in (weight == 0).T}
+    assert len(places) == 1 if sparsity in (0, 1) else len(places) > SHAPE[1] / 2
+    if sparsity < 0.5:
+        assert weight[weight != 0].std() == pytest.approx(0.5, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("initializer", "shape", "words"),
+    [
+        (Eye(), (2, 3, 4), "Eye needs a weight of two dimensions, not one of shape (2, 3, 4)"),
+        (Sparse(0.5), (3,), "Sparse needs a weight of two dimensions, not one of shape (3,)"),
+        (Dirac(), (2, 3), "Dirac needs the weight of a convolution, not one of shape (2, 3)"),
+        (Dirac(2), (3, 2, 1), "groups = 2 doesn't divide the 3 output channels"),
+        (Orthogonal(), (3,), "fan_in and fan_out need a weight of two or more dimensions, not one of shape (3,)"),
+    ],
+)
+def test_a_weight_that_does_not_fit_is_refused(initializer: Initializer, shape: tuple[int, ...], words: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
+        initializer.fill(np.empty(shape), np.random.default_rng(0))
+
+
+def test_of_a_model_it_names_the_weight() -> None:
+    words = "initializer: 1.0.weight: Dirac needs the weight of a convolution, not one of shape (3, 3)"
+    with pytest.raises(ConfigError, match=f"^{re.escape(words)}$"):
+        Sequential(ReLU(), Residual(Linear(3, 3)), initializer=Dirac())
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Uniform(1, 0), "b must be at least a = 1 and finite, not 0"),
+        (lambda: Uniform(-math.inf, 0), "a must be finite, not -inf"),
+        (lambda: Normal(math.nan), "mean must be finite, not nan"),
+        (lambda: Normal(0, -1), "std must be at least 0 and finite, not -1"),
+        (lambda: TruncNormal(std=0), "std must be above 0 and finite, not 0"),
+        (lambda: TruncNormal(a=3), "b must be at least a = 3 and finite, not 2.0"),
+        (lambda: Orthogonal(math.inf), "gain must be at least 0 and finite, not inf"),
+        (lambda: Sparse(1.5), "sparsity must be from 0 to 1, not 1.5"),
+        (lambda: Sparse(0.5, math.nan), "std must be at least 0 and finite, not nan"),
+        (lambda: Dirac(0), "groups must be at least 1, not 0"),
+    ],
+)
+def test_settings_out_of_range_are_named(make: Callable[[], Initializer], words: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
+        make()
 
 
 def test_constants() -> None:

@@ -13,19 +13,29 @@ from nn_manual.model.initializers.distributions import (
     GPT2,
     KaimingNormal,
     KaimingUniform,
+    Normal,
+    TruncNormal,
+    Uniform,
     XavierNormal,
     XavierUniform,
 )
 from nn_manual.model.initializers.drawing import draw_parameters
-from nn_manual.model.initializers.fixed import Constant, Zeros
+from nn_manual.model.initializers.fixed import Constant, Dirac, Eye, Orthogonal, Sparse, Zeros
 
 __all__ = [
     "GAINS",
     "GPT2",
     "Constant",
+    "Dirac",
+    "Eye",
     "Initializer",
     "KaimingNormal",
     "KaimingUniform",
+    "Normal",
+    "Orthogonal",
+    "Sparse",
+    "TruncNormal",
+    "Uniform",
     "XavierNormal",
     "XavierUniform",
     "Zeros",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,9 +21,101 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
 
+def _check_number(name: str, number: float) -> None:
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, not {number}")
+
+
 def _check_gain(gain: float) -> None:
     if not gain >= 0:
         raise ValueError(f"gain must be at least 0, not {gain}")
+
+
+def _check_standard_deviation(std: float) -> None:
+    if not 0 <= std < math.inf:
+        raise ValueError(f"std must be at least 0 and finite, not {std}")
+
+
+def _check_bounds(a: float, b: float) -> None:
+    _check_number("a", a)
+    if not a <= b < math.inf:
+        raise ValueError(f"b must be at least a = {a} and finite, not {b}")
+
+
+@dataclass(frozen=True)
+class Uniform(Initializer):
+    """Uniform from a to b."""
+
+    a: float = 0.0
+    b: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.a, self.b)
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with uniform draws."""
+        weight[...] = generator.uniform(self.a, self.b, weight.shape)
+
+
+@dataclass(frozen=True)
+class Normal(Initializer):
+    """Normal with this mean and standard deviation."""
+
+    mean: float = 0.0
+    std: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_number("mean", self.mean)
+        _check_standard_deviation(self.std)
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with normal draws."""
+        weight[...] = generator.normal(self.mean, self.std, weight.shape)
+
+
+@dataclass(frozen=True)
+class TruncNormal(Initializer):
+    """Normal with this mean and standard deviation, of which only values from a to b are taken.
+
+    Values are drawn until each is inside. Where less than LIKELY of the normal distribution is inside, they are drawn
+    uniformly from a to b instead, and each value x is taken with probability p(x) / p(mode). There p is the normal
+    density, and mode, where it is largest, is the mean, or the bound that is next to it.
+    """
+
+    mean: float = 0.0
+    std: float = 1.0
+    a: float = -2.0
+    b: float = 2.0
+
+    #: Then a normal draw is taken once in three times.
+    LIKELY: ClassVar[float] = 0.3
+
+    def __post_init__(self) -> None:
+        _check_number("mean", self.mean)
+        if not 0 < self.std < math.inf:
+            raise ValueError(f"std must be above 0 and finite, not {self.std}")
+        _check_bounds(self.a, self.b)
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with draws, each inside of the bounds."""
+        below, inside = (NormalDist(self.mean, self.std).cdf(bound) for bound in (self.a, self.b))
+        draw = self._of_normal if inside - below > self.LIKELY else self._of_uniform
+        drawn, missing = np.empty(weight.size), np.arange(weight.size)
+        while missing.size:
+            values, is_taken = draw(missing.size, generator)
+            drawn[missing[is_taken]] = values[is_taken]
+            missing = missing[~is_taken]
+        weight[...] = drawn.reshape(weight.shape)
+
+    def _of_normal(self, count: int, generator: np.random.Generator) -> tuple[Array, Array]:
+        values = generator.normal(self.mean, self.std, count)
+        return values, (self.a <= values) & (values <= self.b)
+
+    def _of_uniform(self, count: int, generator: np.random.Generator) -> tuple[Array, Array]:
+        values = generator.uniform(self.a, self.b, count)
+        mode = min(max(self.mean, self.a), self.b)
+        ratio = np.exp(0.5 * (((mode - self.mean) / self.std) ** 2 - ((values - self.mean) / self.std) ** 2))
+        return values, generator.uniform(size=count) < ratio
 
 
 @dataclass(frozen=True)
@@ -65,8 +159,7 @@ class GPT2(Initializer):
     std: float = 0.02
 
     def __post_init__(self) -> None:
-        if not 0 <= self.std < math.inf:
-            raise ValueError(f"std must be at least 0 and finite, not {self.std}")
+        _check_standard_deviation(self.std)
 
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite with normal draws."""

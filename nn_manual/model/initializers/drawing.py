@@ -6,6 +6,7 @@ from collections.abc import Container, Mapping
 
 import numpy as np
 
+from nn_manual.errors import ConfigError
 from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import descendants
 from nn_manual.layers.containers import Residual
@@ -17,7 +18,7 @@ def draw_parameters(
 ) -> None:
     """Fill the parameters of all layers in a model that aren't made of layers. The initializer, if there is one, fills
     what the layer's `initialize` names, and the layer's default fills the rest. Parameters in `shared` stay as an
-    earlier layer has filled them.
+    earlier layer has filled them. Raises ConfigError for a weight that the initializer can't fill.
     """
     layers = {name: layer for name, layer in descendants(model) if not layer.children()}
     scales = _residual_scales(model, layers, initializer) if initializer is not None else {}
@@ -52,7 +53,10 @@ def _initialize(
     def fill(name: str) -> None:
         weight = vars(layer.param)[name]
         drawn = np.empty(weight.shape)  # float64, which is rounded once
-        initializer.fill(drawn, generator)
+        try:
+            initializer.fill(drawn, generator)
+        except ValueError as error:
+            raise ConfigError(f"initializer: {prefix}{name}: {error}") from error
         weight[...] = scales.get(prefix + name, 1.0) * drawn
 
     layer.initialize(fill)
