@@ -41,11 +41,11 @@ def describe_difference(
     The first of these that explains all of the difference is returned: equal; a shape (transposed, reshaped, not
     summed over a broadcast axis); values that aren't finite; zero everywhere; a wrong sign or constant factor,
     named where it is 2, a size of the array, `batch_size` or an inverse of these; a transpose; a term constant
-    along an axis, as a missing mean or bias leaves it; bounds that it never leaves; a sum in place of a product, or
-    an axis lost; float64 with the digits of float32. Otherwise which positions differ: those marked in `kinks`
-    (bool, shaped as both: where the input is tied or at a kink), those of a few rows or columns, with what is wrong
-    there, or how many and the first of them. For a single number, only a factor that has a name is reported: any
-    other number is some factor of it.
+    along an axis, as a missing mean or bias leaves it; a shift by one; bounds that it never leaves; a sum in place of
+    a product, or an axis lost; float64 with the digits of float32. Otherwise which positions differ: those marked in
+    `kinks` (bool, shaped as both: where the input is tied or at a kink), those of a few rows or columns, with what is
+    wrong there, or how many and the first of them. For a single number, only a factor that has a name is reported:
+    any other number is some factor of it.
     """
     if ours.shape != reference.shape:
         return _shape(ours, reference)
@@ -78,6 +78,7 @@ def _values(
         factor_of(ours, reference, near, EXPLAINED[dtype], batch_size)
         or _transpose(ours, reference, near)
         or _term(ours, reference, near)
+        or _shifted(ours, reference, near)
         or _clipped(ours, reference, near)
         or _lost_structure(ours, reference, near)
         or _of_float32(ours, reference, dtype)
@@ -147,6 +148,17 @@ def _term(ours: Array, reference: Array, near: Near) -> str | None:
             if term.size == 1:
                 return f"the reference plus {term.item():.6g} everywhere"
             return f"the reference plus a term that is constant along axis {axes}: a bias or a mean, extra or missing"
+    return None
+
+
+def _shifted(ours: Array, reference: Array, near: Near) -> str | None:
+    """ours[i] = reference[i + 1], or reference[i - 1], along an axis of four or more entries, but at its end."""
+    for axis, size in enumerate(ours.shape):
+        first, last = (np.arange(i, size - 1 + i) if size > 3 else np.arange(0) for i in (0, 1))
+        for one, other, where in ((first, last, "i + 1"), (last, first, "i - 1")):
+            here, there = ours.take(one, axis), reference.take(other, axis)
+            if here.size and near(here, there) and not near(here, reference.take(one, axis)):
+                return f"shifted by one along axis {axis}: at i it is the reference at {where}"
     return None
 
 

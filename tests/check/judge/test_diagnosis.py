@@ -30,6 +30,14 @@ MISTAKES: dict[str, tuple[Callable[[Array], Array], str]] = {
         lambda right: right / 3**0.5,
         "1/1.73205 of the reference: divided by the root of the size of axis 0",
     ),
+    "shifted": (
+        lambda right: np.concatenate([right[:, 1:], right[:, :1] + 7], axis=1),
+        "shifted by one along axis 1: at i it is the reference at i + 1",
+    ),
+    "shifted back": (
+        lambda right: np.concatenate([0 * right[:, :1], right[:, :-1]], axis=1),
+        "shifted by one along axis 1: at i it is the reference at i - 1",
+    ),
     "clipped above": (lambda right: right.clip(max=0.2), "never above 0.2: clipped"),
     "clipped below": (lambda right: right.clip(min=-0.25), "never below -0.25: clipped"),
     "clipped": (lambda right: right.clip(-0.25, 0.25), "never beyond 0.25 and -0.25: clipped"),
