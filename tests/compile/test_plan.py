@@ -98,12 +98,10 @@ def check_plan(trainer: Trainer, batches: Batches) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "layer", "shape"), [(i, *each) for i, each in enumerate(LAYERS)], ids=str)
-def test_each_layer(number: int, layer: Layer, shape: Shape) -> None:
-    """It alone compiles each example of each layer, and compares all that the plan computes: one example in one dtype,
-    the next in the other.
-    """
-    dtype = list(DTYPES)[number % len(DTYPES)]
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=[str(layer) for layer, _ in LAYERS])
+def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
+    """It alone compiles each example of each layer, and compares all that the plan computes."""
     model, batches = of_layer(layer, shape, dtype, 5)
     # Not Adam: its first steps are large even for a gradient that is rounding alone.
     check_plan(Trainer(model, MSELoss(), SGD(model, lr=0.01, momentum=0.9), check_every=0), batches)

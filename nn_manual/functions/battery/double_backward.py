@@ -28,7 +28,7 @@ COMPILED_ONCE = "torch.compile with aot_autograd does not currently support doub
 #: What is said of gradients of which none is connected.
 NOT_CONNECTED = "no gradient of its backward is connected to anything"
 #: Beside a kink all values are moved by up to this fraction of them, or of 1: rounding doesn't reach so far.
-ASIDE = 1e-3
+BESIDE = 1e-3
 ADVICE = "a function that is not differentiable twice says so by @once_differentiable above backward"
 
 
@@ -86,7 +86,7 @@ def _agree_beside_kinks(own: FunctionCase, gradients: FunctionCase) -> str | Non
         if not floats(leaf):
             return leaf
         move = torch.from_numpy(drawn_moves(generator, leaf.numel(), 1).reshape(leaf.shape)).to(leaf)
-        return leaf + ASIDE * move * leaf.abs().clamp(min=1)
+        return leaf + BESIDE * move * leaf.abs().clamp(min=1)
 
     leaves = tuple(aside(leaf) for leaf in gradients.arguments.leaves)
     agree(replace(gradients, arguments=replace(gradients.arguments, leaves=leaves)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -37,3 +38,9 @@ def fans(weight: Array) -> tuple[int, int]:
     num_outputs, num_inputs, *kernel = weight.shape
     receptive_field = size_of(tuple(kernel))
     return num_inputs * receptive_field, num_outputs * receptive_field
+
+
+def check_not_negative(name: str, number: float) -> None:
+    """Raise ValueError for a setting that is negative or not finite."""
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{name} must be at least 0 and finite, not {number}")

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.model.initializers.base import Initializer, fans
+from nn_manual.model.initializers.base import Initializer, check_not_negative, fans
 
 #: torch.nn.init.calculate_gain: keeps the variance of activations through the nonlinearity.
 GAINS = {"linear": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2)}
@@ -29,11 +29,6 @@ def _check_number(name: str, number: float) -> None:
 def _check_gain(gain: float) -> None:
     if not gain >= 0:
         raise ValueError(f"gain must be at least 0, not {gain}")
-
-
-def _check_standard_deviation(std: float) -> None:
-    if not 0 <= std < math.inf:
-        raise ValueError(f"std must be at least 0 and finite, not {std}")
 
 
 def _check_bounds(a: float, b: float) -> None:
@@ -66,7 +61,7 @@ class Normal(Initializer):
 
     def __post_init__(self) -> None:
         _check_number("mean", self.mean)
-        _check_standard_deviation(self.std)
+        check_not_negative("std", self.std)
 
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite with normal draws."""
@@ -98,8 +93,8 @@ class TruncNormal(Initializer):
 
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite with draws, each inside of the bounds."""
-        below, inside = (NormalDist(self.mean, self.std).cdf(bound) for bound in (self.a, self.b))
-        draw = self._of_normal if inside - below > self.LIKELY else self._of_uniform
+        below, up_to = (NormalDist(self.mean, self.std).cdf(bound) for bound in (self.a, self.b))
+        draw = self._of_normal if up_to - below > self.LIKELY else self._of_uniform
         drawn, missing = np.empty(weight.size), np.arange(weight.size)
         while missing.size:
             values, is_taken = draw(missing.size, generator)
@@ -159,7 +154,7 @@ class GPT2(Initializer):
     std: float = 0.02
 
     def __post_init__(self) -> None:
-        _check_standard_deviation(self.std)
+        check_not_negative("std", self.std)
 
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite with normal draws."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.model.initializers.base import Initializer, fans
+from nn_manual.model.initializers.base import Initializer, check_not_negative, fans
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,7 @@ class Orthogonal(Initializer):
     gain: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.gain < math.inf:
-            raise ValueError(f"gain must be at least 0 and finite, not {self.gain}")
+        check_not_negative("gain", self.gain)
 
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite with an orthogonal matrix. Raises ValueError for a weight of fewer than two dimensions."""
@@ -106,8 +105,7 @@ class Sparse(Initializer):
     def __post_init__(self) -> None:
         if not 0 <= self.sparsity <= 1:
             raise ValueError(f"sparsity must be from 0 to 1, not {self.sparsity}")
-        if not 0 <= self.std < math.inf:
-            raise ValueError(f"std must be at least 0 and finite, not {self.std}")
+        check_not_negative("std", self.std)
 
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite with normal draws and zeros. Raises ValueError for a weight that is no matrix."""

@@ -134,9 +134,8 @@ def end_of(monkeypatch: pytest.MonkeyPatch, words: str, step: int, how: str, mem
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("step", "how"), [(1, "from then on"), (2, "in that step"), (5, "once"), (NUM_STEPS, "from then on")]
-)
+@pytest.mark.parametrize("how", ["from then on", "in that step", "once"])
+@pytest.mark.parametrize("step", [1, 2, 5, NUM_STEPS])
 @pytest.mark.parametrize("words", FAULTS)
 def test_a_fault_that_begins_at_a_step(monkeypatch: pytest.MonkeyPatch, words: str, step: int, how: str) -> None:
     """Its end is that of a training whose steps are proven one by one, in groups of any size."""
