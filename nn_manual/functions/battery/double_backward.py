@@ -15,7 +15,7 @@ from nn_manual.functions.battery.trial import Run, Skip, Trial, Wrong, agree
 from nn_manual.functions.callables import REENTRANT, Forward, applied, by_autograd, floats
 from nn_manual.functions.close_by import drawn_moves
 from nn_manual.functions.exceptions import naming
-from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.function_case import FunctionCase, with_leaves
 from nn_manual.functions.function_report import NOT_BY_AUTOGRAD
 from nn_manual.functions.handwritten import run_function
 from nn_manual.functions.outputs import check_structure, named_outputs
@@ -82,14 +82,11 @@ def _agree_beside_kinks(own: FunctionCase, gradients: FunctionCase) -> str | Non
             raise
     generator = np.random.default_rng(0)
 
-    def aside(leaf: Any) -> Any:
-        if not floats(leaf):
-            return leaf
-        move = torch.from_numpy(drawn_moves(generator, leaf.numel(), 1).reshape(leaf.shape)).to(leaf)
-        return leaf + BESIDE * move * leaf.abs().clamp(min=1)
+    def beside(values: torch.Tensor) -> torch.Tensor:
+        move = torch.from_numpy(drawn_moves(generator, values.numel(), 1).reshape(values.shape)).to(values)
+        return values + BESIDE * move * values.abs().clamp(min=1)
 
-    leaves = tuple(aside(leaf) for leaf in gradients.arguments.leaves)
-    agree(replace(gradients, arguments=replace(gradients.arguments, leaves=leaves)))
+    agree(with_leaves(gradients, beside))
     return "compared beside a kink of the reference"
 
 
