@@ -65,6 +65,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_config(tmp_path)
 
 
+@pytest.mark.usefixtures("with_figure")
 @pytest.mark.parametrize(("platform", "compiled"), [("win32", "compiled=true"), ("darwin", "compiled=false")])
 def test_a_run_that_ctrl_c_stops_goes_on_to_the_same_end(small: Path, platform: str, compiled: str) -> None:
     process = start(platform, ["train", "small.yaml", "epochs=1000000", compiled, "--run-dir", "its run"])

@@ -16,6 +16,7 @@ import torch._inductor.test_operators  # noqa: F401 - before any inner run: torc
 
 import nn_manual.check.catalogue.catalogue  # noqa: F401 - before any inner run, which unloads what it loads first
 from nn_manual import Layer, Linear, Sequential
+from nn_manual.config.module_folder import forget
 from nn_manual.registry import components, examples
 
 pytest_plugins = ["pytester"]
@@ -31,6 +32,7 @@ KINDS = ["random", "negative", "tied", "zero", "tiny", "scattered"]
 
 def run(pytester: pytest.Pytester, layer: str, test: str, *arguments: str) -> pytest.RunResult:
     """pytest in a folder of the two files, with warnings as errors."""
+    forget("my_layers")  # that of another test, which its config's folder keeps until the next config is read
     pytester.makepyfile(my_layers=layer, test_my_layers=test)
     pytester.syspathinsert()
     return pytester.runpytest_inprocess("-W", "error", "--strict-markers", "-p", "no:cacheprovider", *arguments)
