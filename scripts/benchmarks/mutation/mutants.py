@@ -62,16 +62,20 @@ def mutants(
     values = observe(tree, install)
     seen = {ast.unparse(tree)}
     for statement in statements(tree):
+        of_all = _computed(tree, statement, returns, tensors, lambda _: True)
         for mistake in mistakes(statement, values):
             mutated = replaced(tree, mistake)
             if (text := ast.unparse(mutated)) in seen:
                 continue
             seen.add(text)
-            touched = functools.partial(_holds, node=mistake.node)
-            wrong = _computed(tree, statement, returns, tensors, touched) or tensors
+            wrong = of_all
+            if isinstance(statement, ast.Return):
+                touched = functools.partial(_holds, node=mistake.node)
+                wrong = _computed(tree, statement, returns, tensors, touched)
             lines = ast.unparse(head(statement)), ast.unparse(head(replaced(statement, mistake)))
             compiled = _compiled(function, text, {"previous": previous})
-            yield Mutant(owner, method, mistake.operator, *lines, wrong, replace_method(owner, method, compiled))
+            changed = replace_method(owner, method, compiled)
+            yield Mutant(owner, method, mistake.operator, *lines, wrong or tensors, changed)
 
 
 def previous(self: Any, value: Any) -> Any:
