@@ -165,4 +165,6 @@ def dtype_name(array: Any) -> str:
 
 def floats(thing: Any) -> bool:
     """Whether it is an array or tensor of real floating numbers: it can have a gradient."""
-    return is_array(thing) and "float" in dtype_name(thing)
+    if isinstance(thing, torch.Tensor):
+        return thing.is_floating_point()
+    return isinstance(thing, np.ndarray) and thing.dtype.kind == "f"

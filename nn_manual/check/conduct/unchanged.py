@@ -68,7 +68,9 @@ def _copy(array: ArrayOrTensor) -> ArrayOrTensor:
 def same_values(array: ArrayOrTensor, before: ArrayOrTensor) -> bool:
     """Whether both hold the same values, NaN in the same places."""
     if isinstance(array, torch.Tensor):
-        return torch.allclose(array, torch.as_tensor(before), rtol=0, atol=0, equal_nan=True)
+        other = torch.as_tensor(before)
+        # Nearly always they are equal: that takes a tenth of the time, and says nothing where there is a NaN.
+        return torch.equal(array, other) or torch.allclose(array, other, rtol=0, atol=0, equal_nan=True)
     if array.dtype.kind in "biufc":
         return np.array_equal(array, before, equal_nan=True)
     # Text, objects and records, which have no NaN: of an object, this is its address.
