@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -57,6 +58,23 @@ def plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plans:
     return Plans(tmp_path / "kernels")
 
 
+@pytest.fixture(scope="module")
+def kept_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the kernels of the small net: to compile them takes longer than most tests."""
+    folder = tmp_path_factory.mktemp("compiled") / "kernels"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(DIRECTORY, str(folder))
+        Plans(folder).loss()
+    return folder
+
+
+@pytest.fixture
+def compiled_plans(plans: Plans, kept_kernels: Path) -> Plans:
+    """Plans whose kernels are compiled already."""
+    shutil.copytree(kept_kernels, plans.folder)
+    return plans
+
+
 def test_a_second_plan_compiles_nothing(plans: Plans) -> None:
     loss = plans.loss()
     (line,) = plans.lines
@@ -67,15 +85,17 @@ def test_a_second_plan_compiles_nothing(plans: Plans) -> None:
     assert files == {path: path.stat().st_mtime_ns for path in plans.folder.rglob("*") if path.is_file()}
 
 
-def test_another_formula_is_another_plan(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
-    loss = plans.loss()
+def test_another_formula_is_another_plan(compiled_plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans, loss = compiled_plans, compiled_plans.loss()
+    assert plans.lines == []
     monkeypatch.setattr(Scaled, "forward", lambda self, input: (input * 3, None))  # noqa: ARG005
     assert plans.loss() == pytest.approx(loss * 9 / 4)
 
 
 @pytest.mark.parametrize("damage", [slow(b""), slow(b"\0\xff not Python"), b"def entry("])
-def test_damaged_files_are_compiled_anew(plans: Plans, damage: bytes) -> None:
-    loss = plans.loss()
+def test_damaged_files_are_compiled_anew(compiled_plans: Plans, damage: bytes) -> None:
+    plans, loss = compiled_plans, compiled_plans.loss()
+    assert plans.lines == []
     for path in plans.folder.glob("*/*.py"):
         path.write_bytes(damage)
     assert plans.loss() == loss
@@ -83,8 +103,9 @@ def test_damaged_files_are_compiled_anew(plans: Plans, damage: bytes) -> None:
     assert "is damaged and compiled anew" in line
 
 
-def test_damaged_machine_code_is_compiled_anew(plans: Plans) -> None:
-    loss = plans.loss()
+def test_damaged_machine_code_is_compiled_anew(compiled_plans: Plans) -> None:
+    plans, loss = compiled_plans, compiled_plans.loss()
+    assert plans.lines == []
     for path in plans.folder.glob("*/__pycache__/*.nb*"):
         path.write_bytes(b"damaged")
     assert plans.loss() == loss
@@ -107,8 +128,9 @@ def test_what_another_process_is_writing_is_no_machine_code(plans: Plans, monkey
     assert kept - {".pyc"} == {".nbi", ".nbc"}
 
 
-def test_a_changed_byte_of_machine_code_is_never_run(plans: Plans) -> None:
-    loss = plans.loss()
+def test_a_changed_byte_of_machine_code_is_never_run(compiled_plans: Plans) -> None:
+    plans, loss = compiled_plans, compiled_plans.loss()
+    assert plans.lines == []
     for path in plans.folder.glob("*/__pycache__/*.nbc"):
         code = bytearray(path.read_bytes())
         code[len(code) // 2] ^= 0xFF
@@ -118,8 +140,9 @@ def test_a_changed_byte_of_machine_code_is_never_run(plans: Plans) -> None:
     assert line.endswith("is damaged and compiled anew: its machine code has changed")
 
 
-def test_code_that_was_left_without_its_hash_is_compiled_again(plans: Plans) -> None:
-    loss = plans.loss()
+def test_code_that_was_left_without_its_hash_is_compiled_again(compiled_plans: Plans) -> None:
+    plans, loss = compiled_plans, compiled_plans.loss()
+    assert plans.lines == []
     hashes = {path: path.read_text() for path in plans.folder.glob("*/*.sha256")}
     for path in hashes:
         path.unlink()
