@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from kernel_files import SCALE
+from slow_cases import slow
 
 from nn_manual.cli import main, own_process
 
@@ -121,7 +122,9 @@ def arguments(function: str, *more: str) -> list[str]:
     return ["check-function", path, *reference, "--shapes", "NxD,D", *sizes, *more]
 
 
+@pytest.mark.slow
 def test_a_right_kernel_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    """It alone runs all rows of a right kernel in two dtypes in a process of its own."""
     assert main(arguments("Scale", "--dtype", "bfloat16", "--dtype", "float32")) == 0
     said = capsys.readouterr().out
     assert said.startswith("5 tensors equal torch's")
@@ -219,7 +222,7 @@ def test_a_reference_that_ends_the_process_at_once_is_to_blame(capfd: pytest.Cap
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (arguments("ending_kernels:f"), "the process ended with status 0, while ending_kernels:f and the_kernels:"),
+        slow(arguments("ending_kernels:f"), "the process ended with status 0, while ending_kernels:f and the_kernels:"),
         (arguments("Scale", "--sizes", "N=4"), "--sizes: there is no size for D, which --shapes has"),
     ],
 )

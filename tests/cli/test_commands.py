@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from runs import GROWING, names
+from slow_cases import slow
 
 from nn_manual.cli import main
 from nn_manual.layers import Tanh
@@ -168,7 +169,7 @@ def test_check_and_train_agree_on_what_proves_nothing(
 
 
 @pytest.mark.usefixtures("with_figure")
-@pytest.mark.parametrize("has_checkpoint", [True, False])
+@pytest.mark.parametrize("has_checkpoint", [slow(True), False])
 def test_a_finished_run_fails_again_for_what_proves_nothing(
     small: Path, capsys: pytest.CaptureFixture[str], *, has_checkpoint: bool
 ) -> None:

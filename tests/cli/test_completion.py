@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from slow_cases import slow
 
 from .conftest import COMMAND
 
@@ -35,15 +36,15 @@ def answers(line: str) -> list[str]:
     [
         ("nn-manual p", ["plot", "predict"]),
         ("nn-manual list ", ["layers", "losses", "optimizers", "schedules", "data", "initializers"]),
-        ("nn-manual list l", ["layers", "losses"]),
+        slow("nn-manual list l", ["layers", "losses"]),
         ("nn-manual train --r", ["--resume", "--run-dir"]),
         ("nn-manual train sm", ["small.yaml"]),
-        ("nn-manual train --resume sm", ["small.yaml"]),
+        slow("nn-manual train --resume sm", ["small.yaml"]),
         ("nn-manual predict run --checkpoint ", ["best", "last"]),
-        ("nn-manual new some.csv --task c", ["classification"]),
-        ("nn-manual train small.yaml ep", ["epochs="]),
+        slow("nn-manual new some.csv --task c", ["classification"]),
+        slow("nn-manual train small.yaml ep", ["epochs="]),
         ("nn-manual train small.yaml optimizer.", ["optimizer.SGD.lr=", "optimizer.SGD.momentum="]),
-        ("nn-manual check small.yaml epochs=3 clip", ["clip_grad_norm="]),
+        slow("nn-manual check small.yaml epochs=3 clip", ["clip_grad_norm="]),
         ("nn-manual train nowhere.yaml ep", [""]),
     ],
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from runs import GROWING, lines, names
+from slow_cases import slow
 
 from nn_manual import cli
 from nn_manual.errors import Interrupted
@@ -178,7 +179,7 @@ class TestDisk:
         ("limit", "settings", "file", "left"),
         [
             (2000, [ENDLESS, UNCHECKED], "metrics.jsonl", [*GROWING, "summary.json"]),
-            (
+            slow(
                 20000, [UNCHECKED], "loss.png",
                 ["best.safetensors", "checkpoints", *GROWING, "model.safetensors", "summary.json"],
             ),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from runs import CONFIG, lines, write_config
+from slow_cases import slow
 
 from nn_manual.cli import main
 from nn_manual.cli.terminal import own_streams
@@ -22,7 +23,7 @@ SAYING = [["--version"], ["--help"], *([name, "--help"] for name in COMMANDS), [
 FULL = "nn-manual: standard output: No space left on device\n"
 
 
-@pytest.mark.parametrize("arguments", SAYING, ids=" ".join)
+@pytest.mark.parametrize("arguments", [*SAYING[:3], *map(slow, SAYING[3:-1]), SAYING[-1]], ids=" ".join)
 class TestOutput:
     def test_that_is_full(self, arguments: list[str]) -> None:
         with open("/dev/full", "w") as full:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slow_cases import slow
 from text_runs import write_run
 from trained_runs import OF_REGRESSION, REGRESSION, SWAPPED, write_trained
 
@@ -199,7 +200,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "nn-manual 1.0.0\n"
 
 
-@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), slow(signal.SIGTERM, "terminated")])
 @pytest.mark.usefixtures("trained")
 def test_by_a_signal(number: int, word: str) -> None:
     process = start("predict", "run", "--input", "-", "--output", "out.csv", stdin=subprocess.PIPE)

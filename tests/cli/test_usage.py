@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from runs import lines
+from slow_cases import slow
 
 from nn_manual.cli import main
 
@@ -92,7 +93,7 @@ class TestUsage:
 @pytest.mark.parametrize(
     ("script", "arguments", "status", "said"),
     [
-        ("train.py", ["small.yaml", UNCHECKED, "--run-dir", "run"], 0, "run directory run\n"),
+        slow("train.py", ["small.yaml", UNCHECKED, "--run-dir", "run"], 0, "run directory run\n"),
         ("check_gradients.py", ["nowhere.yaml"], 2, "nn-manual: nowhere.yaml: No such file or directory\n"),
         ("plot_loss.py", ["nowhere"], 5, "nn-manual: nowhere: no such run\n"),
     ],

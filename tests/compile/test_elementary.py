@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.special
 from numba import njit
+from slow_cases import crossed
 
 from nn_manual.arrays import Array
 from nn_manual.compile import elementary
@@ -97,8 +98,7 @@ def test_float64_is_the_librarys(name: str) -> None:
     np.testing.assert_allclose(computed(name, numbers), exact, rtol=2.5 * np.finfo(np.float64).eps)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize(("name", "dtype"), crossed(list(EXACT), [np.float32, np.float64]))
 def test_limits(name: str, dtype: Any) -> None:
     numbers = np.array([math.nan, math.inf, -math.inf, 0.0, -0.0, -2.0, -1.0, 1e-40, 1000, -1000], dtype)
     with np.errstate(all="ignore"):

@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from every_component import each
 from modules import draw, net
 
 from nn_manual import BatchNorm1d, Dropout, Embedding, Layer, Linear, ReLU, Sequential, Tanh, as_autograd_function
@@ -16,8 +17,8 @@ from nn_manual.layers import LayerWithLengths, LayerWithNoise, PaddedLSTM
 from nn_manual.registry import components, examples
 
 
-@pytest.mark.parametrize(
-    ("layer", "shape"),
+@each(
+    "layer, shape",
     [
         *(
             (layer, shape)
@@ -27,7 +28,6 @@ from nn_manual.registry import components, examples
         ),
         (net(), (5, 3)),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Layer) else "x".join(map(str, value)),
 )
 def test_gradcheck_passes(layer: Layer, shape: Shape) -> None:
     module = as_autograd_function(Sequential(layer, dtype="float64"))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from slow_cases import crossed
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
@@ -263,17 +264,16 @@ class Unheard(BaseException):
     """None that `except Exception` takes."""
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (KeyboardInterrupt(), "RuntimeError: KeyboardInterrupt"),
-        (Unheard("of"), "RuntimeError: Unheard: of"),
-        (NoWords(), "NoWords: whose text raised RuntimeError"),
-        (ValueError("\x1b[31mred"), "ValueError: \\x1b[31mred"),
-    ],
-)
-@pytest.mark.parametrize("back", [False, True])
-def test_whatever_is_raised_is_reported(error: BaseException, words: str, *, back: bool) -> None:
+RAISED = {
+    KeyboardInterrupt(): "RuntimeError: KeyboardInterrupt",
+    Unheard("of"): "RuntimeError: Unheard: of",
+    NoWords(): "NoWords: whose text raised RuntimeError",
+    ValueError("\x1b[31mred"): "ValueError: \\x1b[31mred",
+}
+
+
+@pytest.mark.parametrize(("error", "back"), crossed(list(RAISED), [False, True]))
+def test_whatever_is_raised_is_reported(error: BaseException, *, back: bool) -> None:
     def forward(x: Any) -> Any:
         if not back:
             raise error
@@ -284,7 +284,7 @@ def test_whatever_is_raised_is_reported(error: BaseException, words: str, *, bac
 
     x = torch.randn(3)
     problem = check_function((forward, backward), lambda x: x * x, [x]).problem or ""
-    assert f"raised {words} at {__file__}:" in problem
+    assert f"raised {RAISED[error]} at {__file__}:" in problem
 
 
 def test_ctrl_c_ends_the_check() -> None:

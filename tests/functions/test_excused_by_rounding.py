@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from slow_cases import slow
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
@@ -137,9 +136,12 @@ def test_the_terms_of_a_handwritten_function_are_measured() -> None:
     assert excused.beyond_by_rounding(case, [pair for pair in pairs(case) if "grad" in pair.quantity.name]).rounding
 
 
-@pytest.mark.parametrize("dtype", ["float64", slow("float32")])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_what_is_lost_in_a_rounding_of_the_functions_own_terms_is_no_lost_gradient(dtype: str) -> None:
-    """p - 1 is 0 where p has become 1. The reference's gradient is 1e-77 there; 0 times it is no such rounding."""
+    """p - 1 is 0 where p has become 1. The reference's gradient is 1e-77 there; 0 times it is no such rounding. It
+    alone has such a function.
+    """
 
     def probability(c: Array, x: Array) -> Array:
         result: Array = 1 / (1 + np.exp(-(c @ x)))

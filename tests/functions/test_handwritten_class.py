@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slow_cases import slow
 
 from nn_manual import HandwrittenClass, check_function
 
@@ -62,11 +63,11 @@ IN_A_LIST = {"W": "grads[0]", "b": "grads[1]"}
     ("made", "gradients"),
     [
         (Affine, IN_ATTRIBUTES),
-        (Affine, IN_A_LIST),
+        slow(Affine, IN_A_LIST),
         (Affine, {"W": "gradients['W']", "b": 'gradients["b"]'}),
         (WithoutReturn, {"x": "dinputs", **IN_ATTRIBUTES}),
         (AddsUp, IN_A_LIST),
-        (lambda W, b: Affine(W, b, 1.0), IN_ATTRIBUTES),
+        slow(lambda W, b: Affine(W, b, 1.0), IN_ATTRIBUTES),
     ],
 )
 def test_where_gradients_stand(made: Any, gradients: dict[str, str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from slow_cases import crossed
 
 from nn_manual import check_function
 from nn_manual.functions.battery.families import FAMILIES
@@ -21,14 +22,15 @@ def masked_softmax(scores: torch.Tensor) -> torch.Tensor:
     return scores.masked_fill(~mask, -math.inf).softmax(-1)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize(
-    ("function", "last"),
-    [(torch.sin, math.inf), (torch.relu, math.nan), (torch.exp, math.inf), (masked_softmax, 1.0)],
+    ("case", "dtype"),
+    crossed(
+        [(torch.sin, math.inf), (torch.relu, math.nan), (torch.exp, math.inf), (masked_softmax, 1.0)],
+        ["float32", "float64", "bfloat16"],
+    ),
 )
-def test_a_function_equals_itself(
-    function: Callable[[torch.Tensor], torch.Tensor], last: float, dtype: str
-) -> None:
+def test_a_function_equals_itself(case: tuple[Callable[[torch.Tensor], torch.Tensor], float], dtype: str) -> None:
+    function, last = case
     x = torch.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.5], [1.0, -2.0, last]])
     report = check_function(function, function, [x], dtypes=[dtype], skip=SKIP)
     assert report.passed, report

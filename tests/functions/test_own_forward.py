@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from products import Cube
+from slow_cases import slow
 
 from nn_manual import HandwrittenClass, check_function
 from nn_manual.functions.forward_slopes import MOST_SLOPES
@@ -199,7 +200,7 @@ def test_entries_that_tie_in_a_sort(of_equal: Any, agrees: bool) -> None:
     assert report.agrees == agrees, report
 
 
-@pytest.mark.parametrize("is_sum", [False, True])
+@pytest.mark.parametrize("is_sum", [slow(False), True])
 def test_six_entries_that_tie_may_be_sorted_in_any_order(is_sum: bool) -> None:
     """There are 720 orders of their slopes. A sort that isn't stable takes any of them."""
 
@@ -288,7 +289,7 @@ def test_the_sum_of_entries_that_tie_is_said_to_be_a_sum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of_equal", "agrees"), [((1.0, 0.0), True), ((0.25, 0.75), True), ((1.0, 1.0), False), ((0.0, 0.0), False)]
+    ("of_equal", "agrees"), [slow((1.0, 0.0), True), ((0.25, 0.75), True), ((1.0, 1.0), False), slow((0.0, 0.0), False)]
 )
 def test_entries_of_two_inputs_that_tie_share_one_gradient(of_equal: tuple[float, float], agrees: bool) -> None:
     """maximum(x, y): each of two equal numbers has slopes from 0 to 1, both together have 1."""

@@ -185,10 +185,26 @@ def assert_equal(ours: Any, reference: Array, what: str) -> None:
         assert np.all(np.abs(ours[finite] - reference[finite]) <= bound), f"{what}: {ours} is not {reference}"
 
 
-@pytest.mark.parametrize("operation", OPERANDS, ids=lambda operation: operation.__name__)
-@settings(max_examples=60, deadline=None, derandomize=True)
+each_operation = pytest.mark.parametrize("operation", OPERANDS, ids=lambda operation: operation.__name__)
+
+
+@each_operation
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_answer_and_gradients_are_torchs(operation: ops.Operation, data: st.DataObject) -> None:
+    compare_with_torch(operation, data)
+
+
+@pytest.mark.slow
+@each_operation
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_more_answers_and_gradients_are_torchs(operation: ops.Operation, data: st.DataObject) -> None:
+    """It alone draws so many operands of each operation."""
+    compare_with_torch(operation, data)
+
+
+def compare_with_torch(operation: ops.Operation, data: st.DataObject) -> None:
     operand_shapes, options = data.draw(OPERANDS[operation], label="operands")
     dtype = data.draw(st.sampled_from(list(DTYPES)), label="dtype")
     kind = data.draw(st.sampled_from(["normal", "tied", "tiny"]), label="values")

@@ -28,6 +28,7 @@ from drawing import (
     write_run,
 )
 from matplotlib.lines import Line2D
+from slow_cases import slow
 
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.plotting.figure import curves_of, draw_runs, plot_runs
@@ -161,7 +162,7 @@ def test_a_run_that_stopped_says_where_and_why() -> None:
     assert figure.legends[0]._ncols == 1  # type: ignore[attr-defined]  # two such labels are wider than the figure
 
 
-@pytest.mark.parametrize("name", [r"_runs/$\bad$", "$a$", "runs/実行"])
+@pytest.mark.parametrize("name", [slow(r"_runs/$\bad$"), "$a$", slow("runs/実行")])
 def test_a_name_is_shown_as_it_is(name: str, tmp_path: Path) -> None:
     path = write_run(tmp_path / name)
     with warnings.catch_warnings():
@@ -187,7 +188,7 @@ def test_a_run_says_what_it_lacks() -> None:
 # Nothing covers a curve
 
 
-@pytest.mark.parametrize("num_runs", [1, 3, 12])
+@pytest.mark.parametrize("num_runs", [slow(1), slow(3), 12])
 def test_no_key_covers_axes_and_nothing_leaves_the_figure(num_runs: int) -> None:
     tensors = tuple(f"{index}.a_tensor_of_a_very_long_name" for index in range(70))
     verdict = np.full((18_000, 70), ROUNDING, np.int8)  # more than get a row, and all of them beyond

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from drawing import ACCURACY, GRADIENTS, LOSS, key_of, lines_of, make_run, panel, points
+from slow_cases import slow
 
 from nn_manual.plotting.axes import COLOURS, MAXIMUM_POINTS, WRONG
 from nn_manual.plotting.figure import draw_runs, plot_runs
@@ -74,7 +75,7 @@ def test_a_loss_that_no_axis_holds_is_marked(value: float) -> None:
     assert key_of(axes) == ["training", "NaN or huge: 1 of 3"]
 
 
-@pytest.mark.parametrize("log_y", [False, True])
+@pytest.mark.parametrize("log_y", [slow(False), True])
 @pytest.mark.parametrize(
     ("losses", "errors"),
     [

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from benchmarks.reliability.kills import end_of
 from runs import EVERYTHING, lines, write_config
+from slow_cases import crossed
 from stopped_runs import stopped
 
 from nn_manual.cli import main
@@ -44,17 +45,17 @@ def remembered(directory: Path) -> object:
     return read_checkpoint(checkpoints_of(directory)[0])[0]["early_stopping"]
 
 
-@pytest.mark.parametrize(("change", "num_epochs"), [(WITHOUT, 6), (LONGER, 4)])
-@pytest.mark.parametrize("settings", [[], EVERYTHING])
-def test_a_run_that_it_has_ended_goes_on(
-    config_path: Path, tmp_path: Path, change: str, num_epochs: int, settings: list[str]
-) -> None:
+NUM_EPOCHS = {WITHOUT: 6, LONGER: 4}
+
+
+@pytest.mark.parametrize(("change", "settings"), crossed(list(NUM_EPOCHS), [[], EVERYTHING]))
+def test_a_run_that_it_has_ended_goes_on(config_path: Path, tmp_path: Path, change: str, settings: list[str]) -> None:
     settings = [*settings, "epochs=6", NEVER_BETTER]
     run(load_config(config_path, [*settings, change]), tmp_path / "whole")
     run(load_config(config_path, settings), tmp_path / "run")
     assert len(lines(tmp_path / "run" / "metrics.jsonl")) == 2
     resume(tmp_path / "run", [change])
-    assert len(lines(tmp_path / "run" / "metrics.jsonl")) == num_epochs
+    assert len(lines(tmp_path / "run" / "metrics.jsonl")) == NUM_EPOCHS[change]
     assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
     assert remembered(tmp_path / "run") == remembered(tmp_path / "whole")
 

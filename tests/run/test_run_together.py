@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from mismatches import wrong_from_step
 from runs import CONFIG, lines, write_config
+from slow_cases import crossed
 
 from nn_manual import Linear
 from nn_manual.config import load_config
@@ -49,8 +50,7 @@ def steps_of(directory: Path) -> list[int]:
     return [json.loads(line)["step"] for line in (directory / "gradients.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("factor", [1.01, np.nan])
-@pytest.mark.parametrize("step", [1, 2, 5])
+@pytest.mark.parametrize(("step", "factor"), crossed([1, 2, 5], [1.01, np.nan]))
 def test_a_run_that_ends_early(tmp_path: Path, step: int, factor: float) -> None:
     """Words, summary and the steps of the ledger are the same."""
     right = Linear.backward_parameters

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slow_cases import crossed
 
 from nn_manual import (
     SGD,
@@ -46,8 +47,11 @@ def trained(
     return trainer, [trainer.train_step(INPUT, TARGET).loss for _ in range(steps)]
 
 
-@pytest.mark.parametrize("num_slices", [2, 7, 50])
-@pytest.mark.parametrize("settings", [{}, {"clip_grad_norm": 0.1}, {"loss": CrossEntropyLoss("sum", 0.1)}], ids=str)
+@pytest.mark.parametrize(
+    ("num_slices", "settings"),
+    crossed([2, 7, 50], [{}, {"clip_grad_norm": 0.1}, {"loss": CrossEntropyLoss("sum", 0.1)}]),
+    ids=str,
+)
 @pytest.mark.parametrize("check_every", [0, 1])
 def test_slices_train_as_the_whole_batch_does(num_slices: int, settings: dict[str, Any], check_every: int) -> None:
     """Dropout, weights of classes, ignored targets, sizes that differ: equal within the rounding of float64."""

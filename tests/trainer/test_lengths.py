@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from benchmarks.reliability.kills import end_of
 from mismatches import mismatch
+from slow_cases import crossed
 from stopped_runs import stopped
 
 from nn_manual import (
@@ -259,8 +260,7 @@ def wrong_backward(self: PaddedLSTM, saved: Any, grad_output: Array) -> Array:
     return Recurrent.backward(self, of_layers, grad_output)
 
 
-@pytest.mark.parametrize("memory", [0, 64_000_000])
-@pytest.mark.parametrize("slicing", [Slicing(1), Slicing(2)], ids=["whole", "sliced"])
+@pytest.mark.parametrize(("memory", "slicing"), crossed([0, 64_000_000], [Slicing(1), Slicing(2)]))
 def test_the_batch_of_a_mismatch_has_its_lengths(
     monkeypatch: pytest.MonkeyPatch, memory: int, slicing: Slicing
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from images import first_images
+from slow_cases import slow
 
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import FashionMNIST
@@ -112,7 +113,7 @@ SCHEDULED = [
 ]
 
 
-@pytest.mark.parametrize("overrides", SCHEDULED, ids=str)
+@pytest.mark.parametrize("overrides", [*SCHEDULED[::2], *map(slow, SCHEDULED[1::2])], ids=str)
 def test_settings(overrides: list[str], tmp_path: Path) -> None:
     config = load_config(ROOT / "config" / "spirals.yaml", ["epochs=3", "gradient_check.every=0", *overrides])
     assert losses_of_script(config, tmp_path) == losses_of_run(config)

@@ -11,6 +11,7 @@ import yaml
 from mismatches import EVERYTHING, mismatch, rewrite, wrong_from_step, wrong_tanh
 from problems import problem_and_place
 from runs import CONFIG, names
+from slow_cases import slow
 
 from nn_manual.arrays import Array
 from nn_manual.cli import main
@@ -29,7 +30,9 @@ from nn_manual.use import replay as replay_module
 from nn_manual.use.replay import replay
 
 
-@pytest.mark.parametrize("settings", [[], ["dtype=float64"], ["gradient_check.every=5"], ["optimizer.SGD.momentum=0"]])
+@pytest.mark.parametrize(
+    "settings", [[], slow(["dtype=float64"]), ["gradient_check.every=5"], slow(["optimizer.SGD.momentum=0"])]
+)
 def test_the_same_step_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str]) -> None:
     """Step 5 of 9: in the second epoch, with momentum, a scheduled lr and a clipped gradient."""
     with monkeypatch.context() as context:

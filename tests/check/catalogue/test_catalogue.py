@@ -102,8 +102,7 @@ RIGHT |= {
 
 @pytest.mark.filterwarnings("ignore:overflow")  # of the exp in sigmoid; its limit is right
 @pytest.mark.parametrize("name", RIGHT)
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("upstream", KINDS)
+@pytest.mark.parametrize(("upstream", "dtype"), crossed(list(KINDS), list(DTYPES)))
 def test_right_layers_with_branches_pass(name: str, dtype: str, upstream: str) -> None:
     found = checked(RIGHT[name], dtype=dtype, upstream=upstream)
     assert found.failure is None or (upstream == "zero" and found.failure.agrees), str(found.failure)
@@ -128,8 +127,7 @@ WRONG = {
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-@pytest.mark.parametrize("name", WRONG)
-@pytest.mark.parametrize("upstream", ["random", "negative", "tied", "tiny"])
+@pytest.mark.parametrize(("upstream", "name"), crossed(["random", "negative", "tied", "tiny"], list(WRONG)))
 def test_wrong_in_few_places(name: str, upstream: str) -> None:
     layer = threshold(0.123456789, lambda x: x <= 0.123456789)
     assert checked(layer, upstream=upstream).failure is None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from nets import break_gradient, net, replace_method
+from slow_cases import crossed
 
 from nn_manual import (
     SGD,
@@ -68,8 +69,9 @@ def test_a_training_step_records_rounding_and_goes_on() -> None:
     assert record_of(1, check)["rounding"] == ["4.grad_bias"]
 
 
-@pytest.mark.parametrize("factor", [1.001, 2, -1])
-@pytest.mark.parametrize("tensor", ["4.grad_weight", "2.grad_bias", "1.grad_input"])
+@pytest.mark.parametrize(
+    ("tensor", "factor"), crossed(["4.grad_weight", "2.grad_bias", "1.grad_input"], [1.001, 2, -1])
+)
 def test_beside_rounding_a_wrong_formula_stays_wrong(tensor: str, factor: float) -> None:
     model = net()
     input, target = cancelling(model)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from slow_cases import crossed
 
 from nn_manual import BatchNorm2d, CausalSelfAttention, Layer, Linear, Sequential, check_gradients
 from nn_manual.arrays import DTYPES, Array, Domain
@@ -110,8 +111,7 @@ def reports(name: str, dtype: str, *, right: bool) -> list[GradientReport]:
     return found
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(("name", "dtype"), crossed(list(LAYERS), list(DTYPES)))
 def test_digits_that_are_lost_to_terms_are_no_mistake(name: str, dtype: str) -> None:
     for report in reports(name, dtype, right=True):
         assert report.agrees, str(report)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from nets import batch, net, replace_method
+from slow_cases import crossed
 
 from nn_manual import CrossEntropyLoss, Linear, Loss, MSELoss, ReLU, Tanh, TraceLoss, check_gradients
 from nn_manual.arrays import DTYPES, Array
@@ -77,11 +78,11 @@ WRONG_FORMULAS: list[tuple[str, Callable[..., Any], str, str]] = [
 ]
 
 
-@each_dtype
-@pytest.mark.parametrize(("method", "wrong", "tensor", "words"), WRONG_FORMULAS)
+@pytest.mark.parametrize(("formula", "dtype"), crossed(WRONG_FORMULAS, list(DTYPES)))
 def test_a_wrong_formula_is_caught_named_and_described(
-    method: str, wrong: Callable[..., Any], tensor: str, words: str, dtype: str
+    formula: tuple[str, Callable[..., Any], str, str], dtype: str
 ) -> None:
+    method, wrong, tensor, words = formula
     model = net(dtype)
     replace_method(model.layers[int(tensor[0])], method, lambda _, *arguments: wrong(*arguments))
     report = check_gradients(model, MSELoss(), *batch(dtype))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from proving import points, prover_of, trained, trainer_of
+from slow_cases import crossed
 
 from nn_manual import (
     SGD,
@@ -62,8 +63,7 @@ def test_a_trainer_goes_on_after_a_step_that_was_not_finite() -> None:
     assert len(trained(trainer, points(12))) == 12
 
 
-@pytest.mark.parametrize("wrong", [5, 12])
-@pytest.mark.parametrize("large", [0, 1 << 17])
+@pytest.mark.parametrize(("large", "wrong"), crossed([0, 1 << 17], [5, 12]))
 def test_after_a_step_that_was_wrong_once_all_is_as_it_was_after_it(
     large: int, wrong: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,11 +143,13 @@ class WithoutDecay(AdamW):
 WithoutDecay.__name__ = "AdamW"
 
 
-@pytest.mark.parametrize(("since", "caught"), [(1, 1), (2, 2), (3, 4), (6, 8)])
-@pytest.mark.parametrize("memory", [0, 64_000_000])
+@pytest.mark.parametrize(
+    ("numbers", "memory"), crossed([(1, 1), (2, 2), (3, 4), (6, 8)], [0, 64_000_000])
+)
 def test_a_wrong_update_shows_however_small_the_lr(
-    memory: int, since: int, caught: int, monkeypatch: pytest.MonkeyPatch
+    numbers: tuple[int, int], memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    since, caught = numbers
     monkeypatch.setattr(WithoutDecay, "since", since)
     model = net()
     trainer = Trainer(model, MSELoss(), WithoutDecay(model, lr=1e-6, weight_decay=0.01), check_memory=memory)

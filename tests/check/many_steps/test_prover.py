@@ -10,6 +10,7 @@ import pytest
 import torch
 from nets import break_gradient, replace_method
 from proving import BATCH, group_size, points, prover_of, trained, trainer_of
+from slow_cases import crossed
 
 from nn_manual import (
     GELU,
@@ -151,8 +152,7 @@ def test_a_fault_that_begins_at_a_step(monkeypatch: pytest.MonkeyPatch, words: s
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
-@pytest.mark.parametrize("step", [1, 2, 6])
-@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize(("step", "every"), crossed([1, 2, 6], [1, 2]))
 def test_numbers_that_are_not_finite(number: float, step: int, every: int) -> None:
     """They are found in the same step, in the same words, as where steps are proven one by one."""
     ends = []

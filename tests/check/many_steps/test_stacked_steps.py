@@ -11,6 +11,7 @@ import pytest
 from composites import Backwards
 from every_component import into_domain, with_each_dtype
 from proving import BATCH, figures, net, points, prover_of, trained, trainer_of
+from slow_cases import crossed
 
 from nn_manual import (
     LSTM,
@@ -188,7 +189,7 @@ def test_of_each_optimizer(optimizer_class: Any, settings: dict[str, Any], clip:
     assert_same(one_by_one, groups)
 
 
-@each_dtype
+@pytest.mark.parametrize(("clip", "dtype"), crossed([None, 0.1], list(DTYPES)))
 @pytest.mark.parametrize(
     ("name", "sum_name"),
     [
@@ -196,7 +197,6 @@ def test_of_each_optimizer(optimizer_class: Any, settings: dict[str, Any], clip:
         ("out_proj.weight", "0.grad_out_proj.weight + 1.grad_out_proj.weight"),
     ],
 )
-@pytest.mark.parametrize("clip", [None, 0.1])
 def test_of_shared_parameters(name: str, sum_name: str, clip: float | None, dtype: str) -> None:
     """A name with a dot, too: the gradient's name has it."""
     shape = (8 * NUM_STEPS, 3, 4)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from slow_cases import crossed
 
 from nn_manual import GradientMismatch, Layer, Linear, Sequential, Tanh
 from nn_manual.arrays import Array, Shape
@@ -90,8 +91,7 @@ def test_a_right_layer_passes_and_the_report_says_by_what(layer_class: type[Swis
     assert str(report).startswith("16 tensors " + ("agree;" if headline in report_line(report) else "equal torch's;"))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("layer_class", CLASSES)
+@pytest.mark.parametrize(("layer_class", "dtype"), crossed(list(CLASSES), list(DTYPES)))
 def test_a_wrong_gradient_is_named(layer_class: type[Swish], dtype: str) -> None:
     wrong = report_of(layer_class(5, factor=1.001), dtype)
     assert [failure.name for failure in wrong.failures] == ["1.grad_weight"]

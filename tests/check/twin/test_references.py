@@ -70,25 +70,28 @@ GAMMA: dict[str, Any] = {"parameter_shapes": lambda self: {"gamma": (self.num_fe
 FORWARD = "its own forward in float64, the gradients with central differences of it"
 
 
-@pytest.mark.parametrize(("wrong", "dtype"), crossed([True, False], ["float32", "float64"]))
+COUNTERPARTS = [
+    (BatchNorm1d, "torch.nn.BatchNorm1d"),
+    (renamed("Mine", torch_class="BatchNorm1d"), "torch.nn.BatchNorm1d"),
+    (renamed("Mine"), FORWARD),
+    (renamed("BatchNorm1d", torch_class=None), FORWARD),
+    (
+        renamed("BatchNorm1d", **GAMMA),
+        f"{FORWARD}; the parameters of torch.nn.BatchNorm1d are weight (4,), bias (4,), "
+        "the layer's gamma (4,), beta (4,)",
+    ),
+]
+
+
 @pytest.mark.parametrize(
-    ("layer_class", "counterpart"),
-    [
-        (BatchNorm1d, "torch.nn.BatchNorm1d"),
-        (renamed("Mine", torch_class="BatchNorm1d"), "torch.nn.BatchNorm1d"),
-        (renamed("Mine"), FORWARD),
-        (renamed("BatchNorm1d", torch_class=None), FORWARD),
-        (
-            renamed("BatchNorm1d", **GAMMA),
-            f"{FORWARD}; the parameters of torch.nn.BatchNorm1d are weight (4,), bias (4,), "
-            "the layer's gamma (4,), beta (4,)",
-        ),
-    ],
+    ("case", "wrong_and_dtype"),
+    crossed(COUNTERPARTS, [(True, "float32"), (False, "float64"), (True, "float64"), (False, "float32")]),
 )
 def test_what_a_users_layer_is_compared_with(
-    layer_class: type[BatchNorm1d], counterpart: str, wrong: bool, dtype: str
+    case: tuple[type[BatchNorm1d], str], wrong_and_dtype: tuple[bool, str]
 ) -> None:
     """torch's class where it fits, buffers and all, and the report says so."""
+    (layer_class, counterpart), (wrong, dtype) = case, wrong_and_dtype
     report = report_of(renamed(layer_class.__name__, layer_class, wrong=wrong)(4), dtype)
     label = f"2 ({layer_class.__name__})"
     assert report.problem is None

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from products import Blocked, Product, inputs, product
+from slow_cases import slow
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
@@ -42,7 +43,7 @@ class LookupWithoutSum(Lookup):
         return grad_output.new_zeros(context.shape).index_put((index,), grad_output), None
 
 
-@pytest.mark.parametrize("index", [[1, 5, 7, 3], [0, 1, 2, 3], [[4, 2], [9, 1]]])
+@pytest.mark.parametrize("index", [slow([1, 5, 7, 3]), [0, 1, 2, 3], slow([[4, 2], [9, 1]])])
 def test_indices_repeat(index: Any) -> None:
     def lookup(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
         return table[index]
@@ -337,7 +338,7 @@ class OnePassVariance(Variance):
         return x.square().mean(-1) - x.mean(-1).square()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", slow("float64")])
 def test_a_variance_in_one_pass_is_off_where_the_mean_is_large(dtype: str) -> None:
     def inputs(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:
         return [torch.randn(N, D, generator=generator)]
@@ -393,7 +394,7 @@ def test_a_single_number_is_said_once() -> None:
     assert "\n1 row right, " in str(report)
 
 
-@pytest.mark.parametrize("domain", ["positive", {"x": "positive"}, (0, 5), [0, 5], {"x": (0.5, 3.0)}])
+@pytest.mark.parametrize("domain", ["positive", slow({"x": "positive"}), slow((0, 5)), slow([0, 5]), {"x": (0.5, 3.0)}])
 def test_a_domain(domain: Any) -> None:
     """What the rows change stays inside. Outside, this logarithm has another gradient than its definition."""
     seen: list[Any] = []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from slow_cases import slow
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
@@ -59,7 +60,7 @@ def test_a_gradient_by_the_address_of_the_inputs_is_wrong() -> None:
     assert row.note == f"where x and y are one tensor, {words}"
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float64, slow(torch.float32), torch.bfloat16])
 @pytest.mark.parametrize("function", [torch.mul, torch.sub, torch.dist, torch.maximum, torch.cosine_similarity])
 def test_right_functions_are_right(function: Any, dtype: torch.dtype) -> None:
     assert row_of(function, function, given(dtype)).verdict == "right"

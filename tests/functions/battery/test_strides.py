@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.lib.stride_tricks import as_strided
+from slow_cases import slow
 
 from nn_manual import HandwrittenClass, check_function
 
@@ -90,7 +90,7 @@ def triple(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
     return x * y * z
 
 
-@pytest.mark.parametrize(("whose", "of"), [*itertools.permutations(range(3), 2)])
+@pytest.mark.parametrize(("whose", "of"), [(0, 1), slow(0, 2), slow(1, 0), (1, 2), (2, 0), slow(2, 1)])
 def test_the_strides_of_one_input_are_taken_for_anothers(whose: int, of: int) -> None:
     """The kernel copies all if the first of the two isn't contiguous."""
 

@@ -81,7 +81,9 @@ def test_what_one_process_refuses_all_refuse(folder: Path) -> None:
         assert json.loads((folder / f"refuse.{rank}.json").read_text()) == expected
 
 
+@pytest.mark.slow
 def test_what_one_process_finds_wrong_in_evaluation_all_raise(folder: Path) -> None:
+    """It alone evaluates a layer that is wrong in one of several processes."""
     name = "evaluate_with_a_wrong_layer"
     assert statuses_of(folder / f"{name}.logs") == [0] * SIZE, logs_of(folder, name)
     said = [(folder / f"{name}.{rank}.txt").read_text() for rank in range(SIZE)]
