@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import functools
 import os
 import signal
 import subprocess
@@ -127,11 +128,11 @@ def test_other_errors_are_about_something_else(error: Exception) -> None:
     raise_if_out_of_memory(error)
 
 
-def handlers() -> Iterator[tuple[str, ast.ExceptHandler]]:
+@functools.cache
+def handlers() -> list[tuple[str, ast.ExceptHandler]]:
     """Those that catch what memory that isn't there raises, each with its file and the name of its function."""
-    for path in SOURCES:
-        inside = path.relative_to(ROOT).as_posix().removeprefix("nn_manual/")
-        yield from ((f"{inside}: {name}", handler) for name, handler in handlers_of(path))
+    inside = {path: path.relative_to(ROOT).as_posix().removeprefix("nn_manual/") for path in SOURCES}
+    return [(f"{inside[path]}: {name}", handler) for path in SOURCES for name, handler in handlers_of(path)]
 
 
 def handlers_of(path: Path) -> Iterator[tuple[str, ast.ExceptHandler]]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from kernel_files import SCALE
-from slow_cases import slow
 
 from nn_manual.cli import main, own_process
 
@@ -219,14 +218,16 @@ def test_a_reference_that_ends_the_process_at_once_is_to_blame(capfd: pytest.Cap
     assert said.startswith("nn-manual: the reference the_kernels:aborts: the process ended with signal SIGABRT at ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        slow(arguments("ending_kernels:f"), "the process ended with status 0, while ending_kernels:f and the_kernels:"),
+        (arguments("ending_kernels:f"), "the process ended with status 0, while ending_kernels:f and the_kernels:"),
         (arguments("Scale", "--sizes", "N=4"), "--sizes: there is no size for D, which --shapes has"),
     ],
 )
 def test_a_mistake_ends_with_2(given: list[str], words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """It alone starts a process for a function that can't be checked."""
     assert main(given) == 2
     said = capfd.readouterr()
     assert words in said.err

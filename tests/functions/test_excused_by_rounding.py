@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from slow_cases import slow
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
@@ -175,7 +176,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6) * weight.float()).to(x.dtype)
 
 
-@pytest.mark.parametrize("projects_one", [True, False])
+@pytest.mark.parametrize("projects_one", [True, slow(False)])
 def test_a_definition_that_makes_float32_of_float64(projects_one: bool) -> None:
     """Of one feature its gradient is the difference of two numbers that are nearly equal."""
 

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import torch
 from comparing import DIFFERENCE_TOLERANCE, assert_equal, central_differences, combinations, frozen
+from every_component import each
 from hypothesis import given, settings
 from layouts import LAYOUTS
-from plain_layers import bound, each_layer, inputs, our_results
+from plain_layers import LAYERS, bound, each_layer, inputs, our_results
 
 from nn_manual import Sequential
 from nn_manual.arrays import Array, Shape
@@ -85,7 +86,7 @@ def scale_of_terms(layer: Layer, input: Array, grad_output: Array) -> Any:
     return largest**2 / np.sqrt(input.var(axis=-1) + layer.eps).min()
 
 
-@each_layer
+@each("layer, shape", LAYERS)
 @combinations
 def test_torch_agrees(layer: Layer, shape: Shape, kind: str, other_kind: str, dtype: str) -> None:
     may_lose_digits = isinstance(layer, Recurrent) and (layer.bidirectional or not isinstance(layer, LSTM))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from layouts import LAYOUTS
+from slow_cases import crossed
 
 from nn_manual import Sequential
 from nn_manual.arrays import Array, Padded, Shape
@@ -38,9 +39,9 @@ def results(layer: Layer, shape: Shape, arranged: Callable[[Array], Array]) -> d
     return {"output": output, "infer": infer, "grad_input": grad_input, "gradients": model.grad_arena}
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(("layer", "shape"), EXAMPLES, ids=repr)
-def test_results_are_those_of_the_usual_layout(layer: Layer, shape: Shape, layout: str) -> None:
+@pytest.mark.parametrize(("example", "layout"), crossed(EXAMPLES, list(LAYOUTS)), ids=repr)
+def test_results_are_those_of_the_usual_layout(example: tuple[Layer, Shape], layout: str) -> None:
+    layer, shape = example
     expected = results(layer, shape, np.ascontiguousarray)
     found = results(layer, shape, LAYOUTS[layout])
     assert found.keys() == expected.keys()

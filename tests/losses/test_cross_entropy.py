@@ -18,6 +18,7 @@ from loss_results import (
     our_results,
     torch_results,
 )
+from slow_cases import crossed
 
 from nn_manual import CrossEntropyLoss
 from nn_manual.arrays import Shape
@@ -41,12 +42,15 @@ def test_torch_agrees_with_weights_and_ignored_rows(
 
 
 @pytest.mark.parametrize("loss", [*CROSS_ENTROPIES, *cross_entropies_with_weights(WEIGHTS[:4])], ids=repr)
-@pytest.mark.parametrize("positions", [(), (3,), (2, 3)])
-@pytest.mark.parametrize(("kind", "other_kind"), [("random", "tied"), ("tied", "random"), ("tiny", "scattered")])
+@pytest.mark.parametrize(
+    ("positions", "kinds"),
+    crossed([(), (3,), (2, 3)], [("random", "tied"), ("tied", "random"), ("tiny", "scattered")]),
+)
 @each_dtype
 def test_torch_agrees_with_positions_and_probabilities(
-    loss: CrossEntropyLoss, positions: Shape, kind: str, other_kind: str, dtype: str
+    loss: CrossEntropyLoss, positions: Shape, kinds: tuple[str, str], dtype: str
 ) -> None:
+    kind, other_kind = kinds
     generator = np.random.default_rng(len(positions))
     for batch in (5, 1):
         shape = (batch, 4, *positions)

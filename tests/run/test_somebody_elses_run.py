@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks.reliability.kills import end_of
+from runs import write_config
 from stopped_runs import forged, stopped
 
 from nn_manual.config import load_config
@@ -16,6 +20,22 @@ from nn_manual.errors import DataError
 from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, write_checkpoint
+
+
+@pytest.fixture(scope="module")
+def stopped_at(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Makes a run that was stopped after a step, once for all tests: each changes a copy of its own."""
+    folder = tmp_path_factory.mktemp("stopped")
+    config = write_config(folder)
+
+    @functools.cache
+    def directory(step: int, *overrides: str) -> Path:
+        made = folder / f"run-{directory.cache_info().misses}"
+        stopped(config, made, step, *overrides)
+        return made
+
+    return directory
+
 
 #: What ReduceLROnPlateau remembers.
 SCHEDULE = {"best": 1.0, "num_bad_epochs": 0, "cooldown_counter": 0, "num_reductions": 0}
@@ -57,9 +77,9 @@ SCHEDULE = {"best": 1.0, "num_bad_epochs": 0, "cooldown_counter": 0, "num_reduct
     ],
 )
 def test_a_manifest_of_other_types_or_of_another_place(
-    config_path: Path, tmp_path: Path, changes: dict[str, Any], problem: str
+    stopped_at: Callable[..., Path], tmp_path: Path, changes: dict[str, Any], problem: str
 ) -> None:
-    stopped(config_path, tmp_path / "run", 5)
+    shutil.copytree(stopped_at(5), tmp_path / "run")
     (checkpoint,) = checkpoints_of(tmp_path / "run")
     forged(checkpoint, changes)
     with pytest.raises(DataError) as caught:
@@ -103,9 +123,11 @@ def test_a_manifest_that_no_run_has_written(
         ("sizes.gradients.jsonl", 0, "at least 1"),
     ],
 )
-def test_counts_of_another_place(config_path: Path, tmp_path: Path, key: str, value: int, expected: str) -> None:
+def test_counts_of_another_place(
+    stopped_at: Callable[..., Path], tmp_path: Path, key: str, value: int, expected: str
+) -> None:
     """An override of the epochs does not hide it, and is not what is refused."""
-    stopped(config_path, tmp_path / "run", 5, "lr_scheduler=ReduceLROnPlateau")
+    shutil.copytree(stopped_at(5, "lr_scheduler=ReduceLROnPlateau"), tmp_path / "run")
     (checkpoint,) = checkpoints_of(tmp_path / "run")
     forged(checkpoint, {key: value})
     shown = f"{value:.15g}" if expected.startswith("at most") else value
@@ -124,8 +146,10 @@ def test_counts_of_another_place(config_path: Path, tmp_path: Path, key: str, va
         ("losses.safetensors", "losses", "losses"),
     ],
 )
-def test_arrays_that_are_missing(config_path: Path, tmp_path: Path, file: str, array: str, lacks: str) -> None:
-    stopped(config_path, tmp_path / "run", 5)
+def test_arrays_that_are_missing(
+    stopped_at: Callable[..., Path], tmp_path: Path, file: str, array: str, lacks: str
+) -> None:
+    shutil.copytree(stopped_at(5), tmp_path / "run")
     (checkpoint,) = checkpoints_of(tmp_path / "run")
     manifest, tensors = read_checkpoint(checkpoint)
     del manifest["sha256"], manifest["files"], (tensors[file] if array else tensors)[array or file]
@@ -136,9 +160,9 @@ def test_arrays_that_are_missing(config_path: Path, tmp_path: Path, file: str, a
 
 
 @pytest.mark.parametrize("array", ["0.weight", "momentum_buffer 0.weight"])
-def test_arrays_of_another_dtype(config_path: Path, tmp_path: Path, array: str) -> None:
+def test_arrays_of_another_dtype(stopped_at: Callable[..., Path], tmp_path: Path, array: str) -> None:
     """The bits of a float32 are an integer, too, of about a thousand millions."""
-    stopped(config_path, tmp_path / "run", 5)
+    shutil.copytree(stopped_at(5), tmp_path / "run")
     (checkpoint,) = checkpoints_of(tmp_path / "run")
     manifest, tensors = read_checkpoint(checkpoint)
     del manifest["sha256"], manifest["files"]
@@ -150,8 +174,8 @@ def test_arrays_of_another_dtype(config_path: Path, tmp_path: Path, array: str) 
     assert str(caught.value) == f"{checkpoint}: is no checkpoint of this run: {problem}"
 
 
-def test_the_last_epoch_is_there_once_one_has_ended(config_path: Path, tmp_path: Path) -> None:
-    stopped(config_path, tmp_path / "run", 5)
+def test_the_last_epoch_is_there_once_one_has_ended(stopped_at: Callable[..., Path], tmp_path: Path) -> None:
+    shutil.copytree(stopped_at(5), tmp_path / "run")
     (checkpoint,) = checkpoints_of(tmp_path / "run")
     forged(checkpoint, {"last": {}})
     with pytest.raises(DataError, match=r'manifest\.json: "last\.epoch" is 0, expected 1\n'):
@@ -195,9 +219,9 @@ def test_sizes_at_another_line(config_path: Path, tmp_path: Path) -> None:
     "name", ["metrics.jsonl", "gradients.jsonl", "summary.json", "checkpoints", "checkpoints/step-4", "loss.png",
              "checkpoints/step-4/state.safetensors", "data.json", "config.yaml", "best.safetensors"]
 )  # fmt: skip
-def test_nothing_outside_is_touched(config_path: Path, tmp_path: Path, name: str) -> None:
+def test_nothing_outside_is_touched(stopped_at: Callable[..., Path], tmp_path: Path, name: str) -> None:
     """A link in a run directory, which somebody else may have made, leads out."""
-    stopped(config_path, tmp_path / "run", 4)
+    shutil.copytree(stopped_at(4), tmp_path / "run")
     link = tmp_path / "run" / name
     if not link.exists():
         link.touch()

@@ -88,7 +88,7 @@ def frequencies(prediction: list[float], temperature: float, top_k: int | None, 
         slow(1.0, 9, [0.1, 0.2, 0.3, 0.4]),
         slow(0.5, None, [1 / 30, 4 / 30, 9 / 30, 16 / 30]),  # squared
         slow(1.0, 2, [0, 0, 3 / 7, 4 / 7]),
-        (0.5, 2, [0, 0, 9 / 25, 16 / 25]),
+        slow(0.5, 2, [0, 0, 9 / 25, 16 / 25]),
         slow(1e3, 1, [0, 0, 0, 1]),
         (1e-320, None, [0, 0, 0, 1]),
     ],

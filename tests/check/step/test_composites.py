@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from composites import Backwards, Gate, batch, model_of
 from nets import break_gradient
+from slow_cases import crossed
 
 from nn_manual import (
     SGD,
@@ -42,8 +43,7 @@ COMPOSITES: list[Callable[[], Layer]] = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("make", COMPOSITES)
+@pytest.mark.parametrize(("make", "dtype"), crossed(COMPOSITES, ["float32", "float64"]))
 def test_right_ones_pass(make: Callable[[], Layer], dtype: str) -> None:
     report = check_gradients(model_of(make(), dtype), MSELoss(), *batch(dtype))
     assert report.passed, str(report)

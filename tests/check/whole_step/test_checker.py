@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import Change, batch, break_gradient, net, replace_method
+from slow_cases import crossed
 
 from nn_manual import (
     SGD,
@@ -106,8 +107,7 @@ def test_a_training_step_with_a_wrong_gradient_stops_and_names_it(tensor: str) -
     assert caught.value.report.failures[0].name == tensor
 
 
-@each_dtype
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize(("place", "dtype"), crossed([*range(5)], list(DTYPES)))
 def test_a_wrong_forward_is_caught_and_named(place: int, dtype: str) -> None:
     model = net(dtype)
 
