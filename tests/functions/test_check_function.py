@@ -10,6 +10,7 @@ import torch
 
 from nn_manual import check_function
 from nn_manual.arrays import Array
+from nn_manual.functions.battery.families import FAMILIES
 from nn_manual.functions.callables import Function
 from nn_manual.functions.function_report import FunctionReport
 
@@ -92,7 +93,7 @@ def test_a_small_factor_is_caught(error: float, dtype: str, monkeypatch: pytest.
 )
 def test_a_wrong_gradient_is_described(wrong: Function, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "slope", wrong)
-    report = check_function(Square, square, [values(4, 3)])
+    report = check_function(Square, square, [values(4, 3)], skip=[*FAMILIES])
     assert str(report).startswith("gradient check failed: wrong first in Square: grad_x, random upstream")
     assert words in report.diagnosis
 
@@ -141,7 +142,7 @@ def test_every_output_and_other_arguments() -> None:
     report = check_function(both, both, inputs)
     assert report.passed
     assert [c.name for c in report.comparisons][:4] == ["output 0", "output 1", "output 2", "grad_x, random upstream"]
-    assert [c.name for c in check_function(wrong, both, inputs).failures] == ["output 1"]
+    assert [c.name for c in check_function(wrong, both, inputs, skip=[*FAMILIES]).failures] == ["output 1"]
 
 
 def test_an_input_that_nothing_depends_on_is_left_out() -> None:
@@ -151,8 +152,9 @@ def test_an_input_that_nothing_depends_on_is_left_out() -> None:
 
 
 def test_a_gradient_that_is_missing_is_zero() -> None:
-    report = check_function(lambda x, bias: x + bias.detach(), lambda x, bias: x + bias, [values(3), values(3)])
-    assert report.failures[0].name == "grad_bias, random upstream"
+    inputs = [values(3), values(3)]
+    report = check_function(lambda x, b: x + b.detach(), lambda x, b: x + b, inputs, skip=[*FAMILIES])
+    assert report.failures[0].name == "grad_b, random upstream"
     assert "not passed on" in report.diagnosis
 
 
