@@ -76,8 +76,9 @@ def test_no_other_slope_is_right(slope: float) -> None:
     assert wrong_kinds(relu, slope_at_zero(slope), torch.relu, [X]) == ["tied", "zero", "spread"]
 
 
+@pytest.mark.slow
 def test_entries_that_tie_share_the_gradient() -> None:
-    """Each has a part of it, and the parts sum to one."""
+    """Each has a part of it, and the parts sum to one. It alone has a maximum beside a reference."""
 
     def reference(x: torch.Tensor) -> torch.Tensor:
         return x.max(-1).values

@@ -125,7 +125,7 @@ def test_shapes_and_layouts(example: tuple[Layer, Shape], layout: Layout, other_
     assert_as_torch(bound(layer, "float64"), frozen(layout(input)), frozen(other_layout(grad_output)))
 
 
-@each_layer
+@each("layer, shape", LAYERS)
 def test_differences_agree(layer: Layer, shape: Shape) -> None:
     input, grad_output = inputs(layer, shape, "random", "random", "float64")
     _, gradients = our_results(bound(layer, "float64"), input, grad_output)

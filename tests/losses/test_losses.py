@@ -19,6 +19,7 @@ from comparing import (
     evaluate,
     formulas,
 )
+from every_component import each
 from hypothesis import given, settings
 from loss_results import CLASSIFICATION, REGRESSION, assert_as_torch, our_results, targets, with_weights
 
@@ -35,7 +36,7 @@ each_regression = pytest.mark.parametrize("loss", REGRESSION, ids=repr)
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
 
 
-@each_loss
+@each("loss", [(loss,) for loss in [*REGRESSION, *CLASSIFICATION]])
 @combinations
 def test_torch_agrees(loss: Loss, kind: str, other_kind: str, dtype: str) -> None:
     generator = np.random.default_rng(0)

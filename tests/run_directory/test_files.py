@@ -203,7 +203,9 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_overwriting_leaves_a_whole_file(tmp_path: Path) -> None:
+    """It alone kills a process that writes one file again and again."""
     path = tmp_path / "model.safetensors"
     for iteration in range(8):
         command = [sys.executable, "-c", OVERWRITE_FOREVER, str(path)]

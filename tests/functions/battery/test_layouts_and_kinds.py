@@ -461,8 +461,11 @@ def test_a_function_that_refuses_the_layout_alone_is_wrong() -> None:
     assert report.wrong[0].note.startswith("dense: forward raised ValueError: not dense at ")
 
 
+@pytest.mark.slow
 def test_equal_rows_that_are_wrong_in_the_usual_layout_say_nothing_of_a_layout() -> None:
-    """Equal rows have eigenvalues that are equal: each basis has a gradient of its own, and both sides choose one."""
+    """Equal rows have eigenvalues that are equal: each basis has a gradient of its own, and both sides choose one. It
+    alone has such rows.
+    """
 
     def forward(x: Any) -> Any:
         return np.linalg.eigh(x + x.T)
