@@ -78,7 +78,7 @@ def test_no_other_slope_is_right(slope: float) -> None:
 
 @pytest.mark.slow
 def test_entries_that_tie_share_the_gradient() -> None:
-    """Each has a part of it, and the parts sum to one. It alone has a maximum beside a reference."""
+    """Each has a part of it, and the parts sum to one. It alone gives each its part."""
 
     def reference(x: torch.Tensor) -> torch.Tensor:
         return x.max(-1).values
