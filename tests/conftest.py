@@ -29,10 +29,19 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["NN_MANUAL_CACHE"] = folder.name
 
 
+#: The samples of the campaigns.
+BENCHMARKS = Path(__file__).parent / "benchmarks"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The quick tests need not even import the slow ones that have a folder of their own: that takes seconds."""
+    return True if collection_path == BENCHMARKS and config.option.markexpr == "not slow" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The samples of the campaigns are slow. They alone catch a campaign that doesn't run, or sees nothing any more."""
     for item in items:
-        if item.path.is_relative_to(Path(__file__).parent / "benchmarks"):
+        if item.path.is_relative_to(BENCHMARKS):
             item.add_marker(pytest.mark.slow)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from every_component import with_each_dtype
 from opaque import Looked, Opaque, opaque, run_layer, run_loss
 
 from nn_manual.arrays import Array, Shape
@@ -16,17 +17,13 @@ from nn_manual.layers import Layer
 from nn_manual.losses import CrossEntropyLoss, Loss
 from nn_manual.registry import components, examples
 
-each_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
 
-
-@pytest.mark.parametrize(("layer", "shape"), examples(components(Layer)), ids=repr)
-@each_dtype
+@with_each_dtype("layer, shape", examples(components(Layer)))
 def test_layers(layer: Layer, shape: Shape, dtype: str) -> None:
     assert_same(*(run_layer(copy.deepcopy(layer), shape, dtype, looking=looking) for looking in (True, False)))
 
 
-@pytest.mark.parametrize("loss", examples(components(Loss)), ids=repr)
-@each_dtype
+@with_each_dtype("loss", [(loss,) for loss in examples(components(Loss))])
 def test_losses(loss: Loss, dtype: str) -> None:
     assert_same(*(run_loss(loss, (6, 5), dtype, looking=looking) for looking in (True, False)))
 

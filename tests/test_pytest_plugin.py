@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -12,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch._inductor.test_operators  # noqa: F401 - before any inner run: torch can't load it twice
+from slow_cases import slow
 
-import nn_manual.check.catalogue.catalogue  # noqa: F401 - before any inner run, which unloads what it loads first
 from nn_manual import Layer, Linear, Sequential
 from nn_manual.config.module_folder import forget
 from nn_manual.registry import components, examples
@@ -26,6 +26,14 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re
 LAYER, MARKED, DOMAIN, UNMARKED, FUNCTION = BLOCKS
 REPORT = re.findall(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
 RIGHT = LAYER.replace("mean(axis=0)", "sum(axis=0)")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded_for_good() -> None:
+    """What an inner run would unload with all that it loads first: torch can't load its part twice."""
+    importlib.import_module("torch._inductor.test_operators")
+    importlib.import_module("nn_manual.check.catalogue.catalogue")
+
 
 KINDS = ["random", "negative", "tied", "zero", "tiny", "scattered"]
 
@@ -127,7 +135,7 @@ def test_a_weight_that_is_never_active_proves_nothing(pytester: pytest.Pytester)
         (RIGHT, MARKED.replace("my_layers", "no_layers"), "gradient_layers: there is no module 'no_layers'"),
         ("", MARKED, "gradient_layers: the module 'my_layers' defines no dataclass that is a Layer"),
         (RIGHT, MARKED.replace("layer_case, ", ""), "a test marked gradient_layers takes the fixture layer_case"),
-        (RIGHT, MARKED.replace('("my_layers")', ""), "gradient_layers takes the name of one module*"),
+        slow(RIGHT, MARKED.replace('("my_layers")', ""), "gradient_layers takes the name of one module*"),
         (RIGHT, MARKED.replace('"my_layers"', '"my_layers", "b"'), "gradient_layers takes the name of one module*"),
         (
             RIGHT.partition("    @classmethod")[0],
@@ -135,7 +143,7 @@ def test_a_weight_that_is_never_active_proves_nothing(pytester: pytest.Pytester)
             "gradient_layers: *missing 1 required positional argument: 'num_features': define its classmethod*",
         ),
         *(
-            (
+            slow(
                 RIGHT.replace("[(cls(3), (4, 3))]", wrong),
                 MARKED,
                 f"gradient_layers: Scale.examples() returned {returned}: define its classmethod*pairs",

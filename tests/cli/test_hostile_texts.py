@@ -21,6 +21,7 @@ from drawing import write_run as write_drawable
 from kernel_files import SCALE
 from matplotlib.text import Text
 from runs import CONFIG, write_config
+from slow_cases import crossed
 from text_runs import write_run
 from trained_runs import TRANSFORM, write_trained
 
@@ -143,8 +144,7 @@ COMMANDS = [
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("command", COMMANDS, ids=[" ".join(command[::3]).strip() for command in COMMANDS])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("place", "command"), crossed(PLACES, COMMANDS), ids=str)
 def test_a_layer(place: str, command: list[str], small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = HOSTILE if place in ("name", "wrong") else HALF  # no class is named by half a surrogate
     docstring = HOSTILE.replace('"""', "").replace("\\", "").replace("\n", "").replace("\r", "")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.special
 from numba import njit
-from slow_cases import crossed
+from slow_cases import crossed, slow
 
 from nn_manual.arrays import Array
 from nn_manual.compile import elementary
@@ -75,7 +75,7 @@ def numbers_of(name: str, dtype: Any) -> Array:
     return numbers.astype(dtype)
 
 
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", [*[*EXACT][::2], *map(slow, [*EXACT][1::2])])
 def test_float32_is_within_units_of_the_last_place(name: str) -> None:
     numbers = numbers_of(name, np.float32)
     if name == "log1p":

@@ -124,7 +124,10 @@ def test_many_kinks_in_one_entry(N: int, D: int, M: int, slope: float) -> None:
     assert wrong_kinds(forward, backward, lambda x, w, b: torch.relu(x @ w + b), inputs) == []
 
 
+@pytest.mark.slow
 def test_a_kink_inside_of_the_function_has_one_slope_for_all_inputs() -> None:
+    """It alone has a kink inside of a function of several inputs."""
+
     def reference(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return torch.relu(x @ w)
 

@@ -290,7 +290,8 @@ def test_the_sum_of_entries_that_tie_is_said_to_be_a_sum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of_equal", "agrees"), [slow((1.0, 0.0), True), ((0.25, 0.75), True), ((1.0, 1.0), False), slow((0.0, 0.0), False)]
+    ("of_equal", "agrees"),
+    [slow((1.0, 0.0), True), slow((0.25, 0.75), True), ((1.0, 1.0), False), slow((0.0, 0.0), False)],
 )
 def test_entries_of_two_inputs_that_tie_share_one_gradient(of_equal: tuple[float, float], agrees: bool) -> None:
     """maximum(x, y): each of two equal numbers has slopes from 0 to 1, both together have 1."""

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
+from every_component import each
 
 from nn_manual import Sequential
 from nn_manual.arrays import Array, Shape
@@ -154,7 +155,7 @@ def test_every_layer_is_in_the_table() -> None:
     assert {type(layer) for layer, _ in CASES} == set(components(Layer).values())
 
 
-@pytest.mark.parametrize(("layer", "shape"), CASES, ids=repr)
+@each("layer, shape", CASES)
 def test_as_torch(layer: Layer, shape: Shape) -> None:
     generator = np.random.default_rng(0)
     layer = copy.deepcopy(layer)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from comparing import TOLERANCES, assert_equal
+from slow_cases import crossed
 from trajectories import largest_difference, start_as, train_beside, trajectory
 
 from nn_manual import Adam, AdamW, Linear, MSELoss, Sequential, Tanh, Trainer
@@ -30,9 +31,8 @@ LARGE = (520, 520)
 assert LARGE[0] * LARGE[1] > BLOCK_SIZE
 
 
-@each_dtype
+@pytest.mark.parametrize(("options", "dtype"), crossed(SETTINGS, list(TOLERANCES)), ids=str)
 @each_class
-@pytest.mark.parametrize("options", SETTINGS, ids=lambda options: ",".join(map(str, options.values())))
 def test_the_trajectory_is_torchs(optimizer_class: Any, dtype: str, options: dict[str, Any]) -> None:
     for ours, theirs in zip(*trajectory(optimizer_class.__name__, (3, 4), dtype, options), strict=True):
         assert_equal(ours, theirs)
