@@ -324,7 +324,9 @@ def test_check_function(small: Path, function: str, reference: str, status: int,
 class TestSample:
     """A terminal gets what can be printed, ends of lines and tabs; a file all that the model has learnt."""
 
+    @pytest.mark.slow
     def test_a_terminal(self, tmp_path: Path) -> None:
+        """It alone samples hostile text on a real terminal."""
         run = write_run(tmp_path, vocabulary="\x1b\n\t")
         parent, child = pty.openpty()
         arguments = [str(COMMAND), "sample", str(run), "--prompt", "\x1b\n", "--length", "4"]

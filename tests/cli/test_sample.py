@@ -86,7 +86,9 @@ def test_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", f"nn-manual: {tmp_path}/run: no such run\n")
 
 
+@pytest.mark.slow
 def test_by_a_reader_that_leaves(tmp_path: Path) -> None:
+    """It alone samples for a reader that leaves."""
     process = start("sample", str(write_run(tmp_path)), "--prompt", "a", *ENDLESS)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -107,7 +109,9 @@ def test_by_a_signal(tmp_path: Path) -> None:
     assert out.endswith("\n")
 
 
+@pytest.mark.slow
 def test_a_terminal_that_lacks_a_character(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It alone samples on a terminal of ASCII."""
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     process = start("sample", str(write_run(tmp_path)), "--prompt", "b", "--length", "3")
     assert finish(process) == (0, "b\\xe9ab\n", "")

@@ -153,8 +153,9 @@ def test_code_that_was_left_without_its_hash_is_compiled_again(compiled_plans: P
     assert again <= hashes.keys()  # without the kernels that only measured a BLAS
 
 
+@pytest.mark.slow
 def test_code_that_another_process_removes_serves_this_one(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has compiled the same, and found this code without its hash."""
+    """It has compiled the same, and found this code without its hash. It alone has code removed in that moment."""
     right = cache._machine_code
 
     def removed(path: Path) -> list[Path]:
@@ -193,7 +194,9 @@ def helped(monkeypatch: pytest.MonkeyPatch) -> dict[Path, bool]:
     return found
 
 
+@pytest.mark.slow
 def test_other_processes_help_to_compile(plans: Plans, helped: dict[Path, bool]) -> None:
+    """It alone compiles in several processes."""
     loss = plans.loss()
     (line,) = plans.lines
     num_kernels = int(line.split()[1])

@@ -273,8 +273,11 @@ def powers(base: torch.Tensor, factor: torch.Tensor, length: int) -> torch.Tenso
     return (factor[:, None] * base[:, None] ** torch.arange(length, dtype=base.dtype)).sum(0)
 
 
+@pytest.mark.slow
 def test_terms_that_are_complex_are_rounded_too() -> None:
-    """The gradient of a base is 0 where the upstream gradient stands at t = 0 alone: a transform leaves rounding."""
+    """The gradient of a base is 0 where the upstream gradient stands at t = 0 alone: a transform leaves rounding.
+    It alone has complex terms.
+    """
     generator = torch.Generator().manual_seed(0)
     base = 0.1 + 0.8 * torch.rand(4, generator=generator, dtype=torch.float64)
     factor, x = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((4,), (2, 6)))

@@ -178,8 +178,9 @@ class DoubledAtZero(HalfAtZero):
         return grad * (x > 0) + 2 * grad * (x == 0)
 
 
+@pytest.mark.slow
 def test_where_the_slope_has_no_bound_nothing_is_excused() -> None:
-    """The gradients of x * |x| ** -0.5 close by are as large as one likes."""
+    """The gradients of x * |x| ** -0.5 close by are as large as one likes. It alone has such a slope."""
 
     def root(x: Any) -> Any:
         return np.sign(x) * np.sqrt(np.abs(x) + 0.0), x

@@ -305,8 +305,11 @@ def test_entries_of_two_inputs_that_tie_share_one_gradient(of_equal: tuple[float
     assert (not check_function(pair, None, [x, y], only=["kinds tied"]).wrong) == agrees
 
 
+@pytest.mark.slow
 def test_two_inputs_at_kinks_that_do_not_tie() -> None:
-    """relu(x) - relu(-y): at zero, 0 is a slope of each, though both together have 1 and no other."""
+    """relu(x) - relu(-y): at zero, 0 is a slope of each, though both together have 1 and no other. It alone has such
+    kinks.
+    """
 
     def backward(saved: Any, grad_output: Any) -> Any:
         x, y = saved

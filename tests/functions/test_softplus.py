@@ -55,7 +55,9 @@ def test_an_exact_one_beside_torchs() -> None:
     assert report.rounding == {"output", "grad_x, random upstream", "grad_x, negative upstream"}
 
 
+@pytest.mark.slow
 def test_torchs_beside_an_exact_one() -> None:
+    """It alone has torch's Softplus beside an exact one."""
     report = check_function(Softplus, exact, [torch.from_numpy(AROUND)])
     assert report.passed, report
 

@@ -79,7 +79,9 @@ def test_windows_in_the_frame_alone_are_refused() -> None:
     assert pool.output_shape((1, 1, 2, 3)) == (1, 1, 3, 2)
 
 
+@pytest.mark.slow
 def test_a_window_of_more_numbers_than_16_bits_count() -> None:
+    """It alone has a window of 70,000 numbers."""
     pool, image = MaxPool2d([1, 70_000]), np.zeros((1, 1, 1, 70_000))
     image[..., 69_999] = 5
     output, saved = pool.forward(image)
