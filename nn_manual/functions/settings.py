@@ -108,18 +108,16 @@ def set_around() -> str:
 @contextmanager
 def kept(names: Collection[str] = tuple(SETTINGS), by: object = None) -> Iterator[None]:
     """A context after which the settings are as they were before. A change is noticed as made `by` a function."""
-    readers = [SETTINGS[name][0] for name in names]
-    before = [read() for read in readers]
+    before = {name: SETTINGS[name][0]() for name in names}
     try:
         yield
     finally:
-        if [read() for read in readers] != before:
-            for name, value in zip(names, before, strict=True):
-                read, write = SETTINGS[name]
-                now = read()  # again: to set one back may have set others back
-                if now is not value and now != value:
-                    _noticed.append((by, f"{name}, which was {_shown(value)} and became {_shown(now)}"))
-                    write(value)
+        for name, value in before.items():
+            read, write = SETTINGS[name]
+            now = read()
+            if now is not value and now != value:
+                _noticed.append((by, f"{name}, which was {_shown(value)} and became {_shown(now)}"))
+                write(value)
 
 
 @contextmanager
