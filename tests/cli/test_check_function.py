@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from kernel_files import SCALE
+from slow_cases import slow
 
 from nn_manual.cli import main, own_process
 
@@ -130,8 +131,9 @@ def test_a_right_kernel_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert "dtype          float32, float32 grad_output transposed, " in said
 
 
-def test_a_wrong_one_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments("Half", "--only", "retain_graph")) == 3
+@pytest.mark.parametrize("more", [["--only", "retain_graph"], slow([])])
+def test_a_wrong_one_ends_with_3(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments("Half", *more)) == 3
     said = capsys.readouterr().out
     assert said.startswith("gradient check failed: wrong first in Half: grad_weight, random upstream")
     assert "1/2 of the reference" in said

@@ -42,6 +42,7 @@ def test_a_number_is_an_array_of_no_dimensions(as_input: Function, dtype: str) -
         return (temperature * x**2).mean()
 
     inputs = [as_input(values(4, 3, dtype=dtype)), as_input(np.array(1.5, dtype))]
+    assert check_function(definition, definition, inputs).passed
     report = check_function((loss, grads), definition, inputs)
     assert report.passed
     assert [c.shape for c in report.comparisons] == [(), (4, 3), (), (4, 3), ()]

@@ -71,15 +71,14 @@ IN_A_LIST = {"W": "grads[0]", "b": "grads[1]"}
     ],
 )
 def test_where_gradients_stand(made: Any, gradients: dict[str, str]) -> None:
-    report = check_function(HandwrittenClass(made, gradients), reference, inputs(), only=["retain_graph"])
+    report = check_function(HandwrittenClass(made, gradients), reference, inputs())
     assert report.passed, report
     assert len(report.comparisons) == 7
 
 
 def test_an_output_in_an_attribute() -> None:
     gradients = {"x": "dinputs", **IN_ATTRIBUTES}
-    keeping = HandwrittenClass(KeepsItsOutput, gradients, output="output")
-    report = check_function(keeping, reference, inputs(), only=["retain_graph"])
+    report = check_function(HandwrittenClass(KeepsItsOutput, gradients, output="output"), reference, inputs())
     assert report.passed, report
     assert [row.name for row in report.comparisons[:2]] == ["output", "grad_x, random upstream"]
     report = check_function(HandwrittenClass(KeepsItsOutput, gradients), reference, inputs())
@@ -110,8 +109,7 @@ def test_a_wrong_gradient_is_named(gradients: dict[str, str]) -> None:
 def test_inputs_by_name() -> None:
     x, weight, bias = inputs()
     given = {"b": bias, "x": x, "W": weight}
-    affine = HandwrittenClass(Affine, IN_ATTRIBUTES)
-    report = check_function(affine, lambda x, W, b: x @ W + b, given, only=["retain_graph"])
+    report = check_function(HandwrittenClass(Affine, IN_ATTRIBUTES), lambda x, W, b: x @ W + b, given)
     assert report.passed, report
 
 

@@ -126,7 +126,7 @@ def test_many_kinks_in_one_entry(N: int, D: int, M: int, slope: float) -> None:
 
 @pytest.mark.slow
 def test_a_kink_inside_of_the_function_has_one_slope_for_all_inputs() -> None:
-    """It alone has a kink inside of a function of several inputs."""
+    """It alone gives each of several inputs another slope at such a kink."""
 
     def reference(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return torch.relu(x @ w)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -12,14 +13,13 @@ def slow(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-def crossed(first: list[Any], second: list[Any]) -> list[Any]:
-    """Each of two lists beside each of the other. The quick tests take only those whose places are equal, the shorter
-    list being gone through again and again: each value once at least.
+def crossed(*lists: list[Any]) -> list[Any]:
+    """Each value of one list beside each of the others. The quick tests take only those whose places are equal, the
+    shorter lists being gone through again and again: each value once at least.
     """
-    longer = max(len(first), len(second))
-    quick = {(k % len(first), k % len(second)) for k in range(longer)}
-    return [
-        (first[i], second[j]) if (i, j) in quick else slow(first[i], second[j])
-        for i in range(len(first))
-        for j in range(len(second))
-    ]
+    quick = {tuple(k % len(each) for each in lists) for k in range(max(map(len, lists)))}
+    cases = []
+    for places in itertools.product(*(range(len(each)) for each in lists)):
+        values = tuple(each[place] for each, place in zip(lists, places, strict=True))
+        cases.append(values if places in quick else slow(*values))
+    return cases

@@ -35,11 +35,8 @@ def net(layer: Layer, dtype: str, seed: int, features: int) -> Sequential:
     return model
 
 
-@pytest.mark.parametrize(
-    ("name", "case"), crossed(list(FORMULAS), [(2, "float32"), (4, "float64"), (2, "float64"), (4, "float32")])
-)
-def test_a_right_layer_passes(name: str, case: tuple[int, str]) -> None:
-    features, dtype = case
+@pytest.mark.parametrize(("name", "features", "dtype"), crossed(list(FORMULAS), [2, 4], list(DTYPES)))
+def test_a_right_layer_passes(name: str, features: int, dtype: str) -> None:
     for seed, kind in enumerate(KINDS):
         generator = np.random.default_rng([seed, features])
         layer = own_layer(name, features, FORMULAS[name].backward)

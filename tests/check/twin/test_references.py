@@ -84,14 +84,11 @@ COUNTERPARTS = [
 
 
 @pytest.mark.parametrize(
-    ("case", "wrong_and_dtype"),
-    crossed(COUNTERPARTS, [(True, "float32"), (False, "float64"), (True, "float64"), (False, "float32")]),
+    ("case", "wrong", "dtype"), crossed(COUNTERPARTS, [True, False], ["float32", "float64"])
 )
-def test_what_a_users_layer_is_compared_with(
-    case: tuple[type[BatchNorm1d], str], wrong_and_dtype: tuple[bool, str]
-) -> None:
+def test_what_a_users_layer_is_compared_with(case: tuple[type[BatchNorm1d], str], wrong: bool, dtype: str) -> None:
     """torch's class where it fits, buffers and all, and the report says so."""
-    (layer_class, counterpart), (wrong, dtype) = case, wrong_and_dtype
+    layer_class, counterpart = case
     report = report_of(renamed(layer_class.__name__, layer_class, wrong=wrong)(4), dtype)
     label = f"2 ({layer_class.__name__})"
     assert report.problem is None

@@ -53,13 +53,8 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("settings", "case"),
-    crossed(SETTINGS, [(1, "float32"), (3, "float64"), (1, "float64"), (3, "float32")]),
-    ids=str,
-)
-def test_every_step_or_every_third_follows_torch(settings: dict[str, Any], case: tuple[int, str]) -> None:
-    every, dtype = case
+@pytest.mark.parametrize(("settings", "every", "dtype"), crossed(SETTINGS, [1, 3], list(DTYPES)), ids=str)
+def test_every_step_or_every_third_follows_torch(settings: dict[str, Any], every: int, dtype: str) -> None:
     checked, unchecked = Run(dtype, **settings), Run(dtype, **settings)
     for number in range(1, 22):
         check = checked.step(checked=number % every == 0)
