@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from types import SimpleNamespace
 
 from nn_manual.arrays import Shape
 from nn_manual.layers.base import BASE_OF_METHOD, Layer
@@ -16,6 +17,9 @@ class LayerWithNoise(Layer):
     Forward itself draws nothing: if it runs again, it computes the same. Such a layer must define `infer`. Its
     `reference` gets the arrays by their names.
     """
+
+    #: A plan without random numbers binds none, and a checked step looks at them all the same.
+    noise = SimpleNamespace()
 
     @abstractmethod
     def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:

@@ -15,6 +15,7 @@ from nn_manual import (
     SGD,
     AdamW,
     BatchNorm1d,
+    CausalSelfAttention,
     CrossEntropyLoss,
     Dropout,
     LayerNorm,
@@ -110,6 +111,18 @@ def test_what_ran_is_proven(between: str, clip_grad_norm: float | None, num_run:
     checks = [step.check for step in steps]
     assert all(check is not None and check.proven for check in checks)
     assert num_run == [1] * (2 * 10)
+
+
+@pytest.mark.parametrize("num_slices", [1, 2])
+def test_a_layer_that_could_take_random_numbers_and_takes_none_is_proven(num_slices: int) -> None:
+    """Nothing binds noise before the first step of a plan."""
+    model = Sequential(CausalSelfAttention(8, 2), Linear(8, 2), seed=0)
+    slicing = Slicing(num_slices=num_slices)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1), compiled=True, slicing=slicing)
+    generator = np.random.default_rng(0)
+    input, target = (generator.standard_normal((8, 5, size), np.float32) for size in (8, 2))
+    checks = [step.check for step in trainer.epoch(Examples(input, target), 4, seed=0, epoch=0)]
+    assert [check.proven for check in checks if check is not None] == [True, True]
 
 
 def test_steps_of_a_regression_are_proven(num_run: list[int]) -> None:
