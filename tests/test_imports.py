@@ -22,8 +22,8 @@ PACKAGE = Path(nn_manual.__file__).parent
 HEAVY = {
     "torch": {room for room in MAY_IMPORT if room.startswith("check.")} | {"functions", "step"},
     "sklearn": {"data", "estimators", "use"},
-    "numba": {"compile"},
-    "llvmlite": {"compile"},
+    "numba": {"compile", "check.compare"},
+    "llvmlite": {"compile", "check.compare"},
     "matplotlib": {"plotting"},
     "tensorboard": {"run"},
 }

@@ -40,11 +40,13 @@ class EarlyStopping:
 @dataclass(frozen=True)
 class GradientCheck:
     """Compare every gradient with torch's at each `every`-th step; 0 turns it off. Steps are proven together, as many
-    as fit into `memory`, `64 MB`. Raises ValueError for a memory of another form.
+    as fit into `memory`, `64 MB`, on `threads` threads: by default on one, or on all free cores where that is faster.
+    Raises ValueError for a memory of another form.
     """
 
     every: Annotated[int, Field(ge=0)] = 1
     memory: Annotated[str, Field(examples=["64 MB", "1 GB"])] = "64 MB"
+    threads: Annotated[int, Field(ge=1)] | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9]{1,18} [kMG]B", self.memory):

@@ -73,16 +73,18 @@ def _check_schedule(config: RunConfig, split: Split, model: Sequential) -> None:
         raise ConfigError(f"{place}: {error}") from None
 
 
-def check_compiling(config: RunConfig) -> None:
+def check_machine(config: RunConfig) -> None:
     """Raise NoNumba, and ConfigError with the key's place for a BLAS and threads that aren't there."""
-    if not config.compiled:
-        return
-    check_numba()
     checks: dict[str, Callable[[], object]] = {
-        "blas": partial(check_choice, Choice(config.blas)),
-        "threads": partial(check_threads, "threads", config.threads),
-        "loop_threads": partial(check_threads, "loop_threads", config.loop_threads),
+        "gradient_check": partial(check_threads, "threads", config.gradient_check.threads)
     }
+    if config.compiled:
+        check_numba()
+        checks |= {
+            "blas": partial(check_choice, Choice(config.blas)),
+            "threads": partial(check_threads, "threads", config.threads),
+            "loop_threads": partial(check_threads, "loop_threads", config.loop_threads),
+        }
     for name, check_it in checks.items():
         try:
             check_it()

@@ -12,7 +12,7 @@ from nn_manual.run.agreement import agree, check_all_see
 from nn_manual.run.epochs import train
 from nn_manual.run.init_from import start_from_file
 from nn_manual.run.keeper import origin_of
-from nn_manual.run.loading import check_compiling, load, quiet
+from nn_manual.run.loading import check_machine, load, quiet
 from nn_manual.run.needed_memory import note_of_memory
 from nn_manual.run.silent import NoWriter, writer_of
 from nn_manual.run.training_run import TrainingRun
@@ -36,7 +36,7 @@ def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE, *, has_
     """
     writer, config = writer_of(directory, group, has_log=has_log), config.with_slices(group.size)
     writer.check_new()
-    check_compiling(config)
+    check_machine(config)
     split, model = load(config)
     for note in start_from_file(config, split, model):
         writer.note(note)

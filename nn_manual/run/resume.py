@@ -17,7 +17,7 @@ from nn_manual.run.epochs import train
 from nn_manual.run.event_log import EventLog
 from nn_manual.run.init_from import start_from_file
 from nn_manual.run.keeper import origin_of
-from nn_manual.run.loading import check_compiling, load, quiet
+from nn_manual.run.loading import check_machine, load, quiet
 from nn_manual.run.manifest import RunCheckpoint, check_place, read_run_checkpoint
 from nn_manual.run.needed_memory import note_of_memory
 from nn_manual.run.silent import NoWriter, writer_of
@@ -64,7 +64,7 @@ def resume(
                 raise DataError(f"{directory}: this run has finished, and has no checkpoint to go on from")
             writer.say(f"{one_line(str(directory))}: this run has finished, and has no checkpoint to go on from")
             return directory, None
-        check_compiling(config)
+        check_machine(config)
         if kept is not None:
             _take_threads(kept.manifest["blas"].get("num_threads"))
         with reported(config.named_layers().values(), config.layer_folder, checked=config.gradient_check.every == 1):

@@ -56,6 +56,7 @@ class TrainingRun:
             lr_step=config.lr_step,
             check_every=config.gradient_check.every,
             check_memory=config.gradient_check.num_bytes,
+            check_threads=config.gradient_check.threads,
             compiled=config.compiled,
             blas=config.blas,
             threads=config.threads,

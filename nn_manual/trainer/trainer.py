@@ -69,8 +69,9 @@ class Trainer:
     `fit` calls.
 
     `train_step` proves a checked step at once, `epoch` many together, a little later: those wait in `check_memory`
-    bytes. `flush()` proves them now. `prover.groups.most` says how many are proven at once, and `prover.groups.reason`
-    why each is proven by itself, where it is.
+    bytes. `check_threads` threads prove them: by default one, or as many as torch has where the first proofs show that
+    this is faster. `flush()` proves them now. `prover.groups.most` says how many are proven at once, and
+    `prover.groups.reason` why each is proven by itself, where it is.
 
     With `compiled`, the steps of an `epoch` run as machine code, many in one call: when the first of these is yielded,
     all are done, and `num_steps` is the number of the last one. The formulas are the same, but the rounding isn't. A
@@ -113,6 +114,7 @@ class Trainer:
     threads: int | None = None
     loop_threads: int | None = None
     slicing: Slicing = ONE_SLICE
+    check_threads: int | None = None
     _is_made = False
 
     def __post_init__(self) -> None:
@@ -144,7 +146,7 @@ class Trainer:
             steps.checker = GradientChecker(
                 self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
             )
-            steps.prover = Prover(steps.checker, self.check_memory)
+            steps.prover = Prover(steps.checker, self.check_memory, self.check_threads)
             weakref.finalize(self, _report_unproven, steps.prover.numbers)
 
     @property

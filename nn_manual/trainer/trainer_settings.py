@@ -13,7 +13,7 @@ from nn_manual.optim.scheduling import check_schedule
 from nn_manual.step.slices.cut import Slicing
 
 #: The settings that the check is made with.
-CHECKED_WITH = ("check_every", "check_memory", "clip_grad_norm", "loss", "lr_scheduler")
+CHECKED_WITH = ("check_every", "check_memory", "check_threads", "clip_grad_norm", "loss", "lr_scheduler")
 #: The settings that each step reads anew: they may change, unless the check or the slices were made with them.
 FOLLOWED = ("clip_grad_norm", "loss", "lr_scheduler", "lr_step")
 #: Attributes of a Trainer that are no settings.
@@ -36,6 +36,7 @@ class TrainerSettings(Protocol):
     threads: int | None
     loop_threads: int | None
     slicing: Slicing
+    check_threads: int | None
     stop_every: int
 
 
@@ -57,6 +58,8 @@ def check_settings(settings: TrainerSettings) -> None:
     if settings.optimizer.model is not settings.model:
         raise ValueError("the optimizer moves another model than the one to be trained")
     check_whole_numbers(0, check_every=settings.check_every, check_memory=settings.check_memory)
+    if settings.check_threads is not None:
+        check_whole_numbers(check_threads=settings.check_threads)
     if settings.clip_grad_norm is not None and not settings.clip_grad_norm > 0:
         raise ValueError(f"clip_grad_norm must be above 0, not {settings.clip_grad_norm}")
     if not settings.compiled and (settings.blas, settings.threads, settings.loop_threads) != (None, None, None):

@@ -150,7 +150,21 @@ def test_bad_input(
     monkeypatch.setitem(blas._FINDERS, "mkl", lambda: None)
     monkeypatch.setattr(blas, "free_cores", lambda: 2)
     text = COMPILED if "compiled" not in more else COMPILED.replace("compiled: true\n", "")
-    path = write_config(tmp_path, text + more)
+    refused(text + more, message, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("compiled", ["", "compiled: true\n"])
+def test_the_proof_takes_no_more_threads_than_there_are_cores(
+    compiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(blas, "free_cores", lambda: 2)
+    text = COMPILED.replace("gradient_check: {every: 0}\ncompiled: true\n", "gradient_check: {threads: 3}\n" + compiled)
+    refused(text, "10:1: threads must be 1 to 2, .*, not 3", tmp_path, capsys)
+
+
+def refused(text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The config is refused with one line that has the place, and there is no run directory."""
+    path = write_config(tmp_path, text)
     assert cli.main(["train", str(path), "--run-dir", str(tmp_path / "run")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     wanted = re.escape(message) if "*" not in message else message

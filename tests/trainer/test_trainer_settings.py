@@ -52,6 +52,7 @@ def another(name: str) -> Any:
         "check_every": 2,
         "lr_step": "step",
         "check_memory": 5,
+        "check_threads": 2,
         "compiled": None,
         "blas": "scipy",
         "threads": 1,
@@ -63,7 +64,8 @@ def another(name: str) -> Any:
 
 def refusal_of(name: str, kind: str) -> str | None:
     """Why a trainer of this kind can't follow; None where it does."""
-    if "checked" in kind and name in ("loss", "clip_grad_norm", "lr_scheduler", "check_every", "check_memory"):
+    of_check = ("loss", "clip_grad_norm", "lr_scheduler", "check_every", "check_memory", "check_threads")
+    if "checked" in kind and name in of_check:
         return OF_CHECK
     if "slice" in kind and name == "loss":
         return OF_SLICES

@@ -8,18 +8,23 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.compare.blocks import BLOCK, in_order, largest_magnitudes, scratch, worst_difference
+from nn_manual.check.compare.blocks import BLOCK, Block, blocks_of, largest_of
 from nn_manual.check.compare.comparison import Pair, Quantity
+from nn_manual.check.compare.threads import in_threads
 
 #: Tensors of fewer elements are compared side by side: for one alone, a call of numpy takes longer than the comparison.
 SMALL = 1 << 9
+
+#: To start a thread takes as long as a tenth of the comparison of so many elements.
+ELEMENTS_OF_THREAD = 1 << 19
 
 #: So are tensors of fewer elements in all steps together: copying costs less than the calls that it saves.
 FEW = 1 << 14
@@ -90,34 +95,46 @@ def worst_differences(
     all_sizes = tuple(array.size // num_steps for array in ours)
     if max(all_sizes) < small:
         return _side_by_side(ours, references, all_sizes, num_steps)
-    absolute, scale = np.empty((2, num_steps, len(ours)), ours[0].dtype)
+    absolute, scale = np.zeros((2, num_steps, len(ours)), ours[0].dtype)
     together = [i for i, size in enumerate(all_sizes) if size < small]
     if together:
         own, reference = ([arrays[i] for i in together] for arrays in (ours, references))
         packed = _side_by_side(own, reference, tuple(all_sizes[i] for i in together), num_steps)
         absolute[:, together], scale[:, together] = packed
-    for i, size in enumerate(all_sizes):
+    for i, block, (of_difference, of_reference) in _of_large(ours, references, all_sizes, small, num_steps):
+        for found, more in ((absolute, of_difference), (scale, of_reference)):
+            np.maximum(found[block.rows, i], more, out=found[block.rows, i])
+    return absolute, scale
+
+
+def _of_large(
+    ours: Sequence[Array], references: Sequence[Array], sizes: Sequence[int], small: int, num_steps: int
+) -> Iterator[tuple[int, Block, tuple[Array, Array]]]:
+    """The blocks of each tensor with at least `small` elements, each with the tensor's index and what is found of it.
+    As many threads take part as torch has here.
+    """
+    blocks = []
+    for i, size in enumerate(sizes):
         if size >= small:
             pair = [arrays[i] if num_steps > 1 else arrays[i][np.newaxis] for arrays in (ours, references)]
-            absolute[:, i], scale[:, i] = _alone(*pair)
-    return absolute, scale
+            blocks += [(i, block) for block in blocks_of(*pair)]
+    shares = _shares(blocks)
+    for share, found in zip(shares, in_threads(_largest_of_each, shares), strict=True):
+        for (i, block), both in zip(share, found, strict=True):
+            yield i, block, both
 
 
-def _alone(ours: Array, reference: Array) -> tuple[Array, Array]:
-    """Of one tensor in each step."""
-    size = ours.size // len(ours)
-    if size > BLOCK:
-        found = [worst_difference(*pair) for pair in zip(ours, reference, strict=True)]
-        absolute, scale = np.transpose(found)
-        return absolute, scale
-    ours, reference = in_order(ours, reference)
-    blocks = [slice(start, start + BLOCK // size) for start in range(0, len(ours), BLOCK // size)]
-    of_blocks = []
-    for rows in blocks:
-        both = _difference(ours[rows], reference[rows]), reference[rows]
-        of_blocks.append([largest_magnitudes(part.reshape(len(part), -1)) for part in both])
-    absolute, scale = np.concatenate(of_blocks, axis=1)
-    return absolute, scale
+def _shares(blocks: list[tuple[int, Block]]) -> list[list[tuple[int, Block]]]:
+    """The blocks in shares of about one size: one for each thread that pays."""
+    ends = [0, *itertools.accumulate(block.ours.size for _, block in blocks)]
+    count, shares = min(torch.get_num_threads(), max(1, ends[-1] // ELEMENTS_OF_THREAD)), dict[int, list[Any]]()
+    for each, start, end in zip(blocks, ends, ends[1:], strict=False):
+        shares.setdefault((start + end) * count // (2 * ends[-1]), []).append(each)
+    return [*shares.values()]
+
+
+def _largest_of_each(blocks: Sequence[tuple[int, Block]]) -> list[tuple[Array, Array]]:
+    return [largest_of(block) for _, block in blocks]
 
 
 def _side_by_side(
@@ -149,10 +166,3 @@ def _of_rows(both: Array, starts: Array) -> Array:
 def _starts(sizes: tuple[int, ...]) -> Array:
     """Where each of the tensors of these sizes starts, laid end to end."""
     return np.array([*itertools.accumulate(sizes, initial=0)][:-1], np.intp)
-
-
-def _difference(ours: Array, reference: Array) -> Array:
-    """ours - reference, of at most a block, in memory that the next call may overwrite."""
-    memory = scratch(np.result_type(ours, reference))
-    with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
-        return np.subtract(ours, reference, out=memory[: ours.size].reshape(ours.shape))

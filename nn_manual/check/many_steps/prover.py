@@ -40,15 +40,16 @@ class Prover:
     kept of it: so its verdict never depends on the steps beside it. What torch.vmap makes of a function isn't taken on
     trust: in the 1st, 2nd, 4th, 8th, ... batched proof the checker looks at the last step, too, though nothing differs,
     and at small parts of its tensors at their own scales. What is wrong there is raised like any mismatch. All steps
-    that wait take up to `memory` bytes; without any, each step is proven at once.
+    that wait take up to `memory` bytes; without any, each step is proven at once. On how many threads a group is proven
+    is `threads`, or else found by timing the first ones.
     """
 
     #: The layers and the loss are watched from outside.
     watch = Watch()
 
-    def __init__(self, checker: GradientChecker, memory: int) -> None:
+    def __init__(self, checker: GradientChecker, memory: int, threads: int | None = None) -> None:
         self.checker = checker
-        self.groups = StepGroups(checker, memory)
+        self.groups = StepGroups(checker, memory, threads)
         self._group: StepGroup | None = None
         self._waiting = Waiting(checker)
         #: The numbers of the steps that aren't proven yet; always this very list.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import warnings
 from collections.abc import Sequence
 
 import torch
@@ -92,13 +91,11 @@ class StackedSteps:
         # torch moves the buffers where they lie.
         buffers = {name.removesuffix(BEFORE): given[name].clone() for name in given if name.endswith(BEFORE)}
         try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "There is a performance drop")  # a loop over the steps is right, too
-                losses, nodes, values = self._forward(ring, rows, leaves, given, buffers)
-                places = nodes | leaves
-                grads = torch.autograd.grad(
-                    losses.sum(), [places[self.places[name]] for name in self._wanted], materialize_grads=True
-                )
+            losses, nodes, values = self._forward(ring, rows, leaves, given, buffers)
+            places = nodes | leaves
+            grads = torch.autograd.grad(
+                losses.sum(), [places[self.places[name]] for name in self._wanted], materialize_grads=True
+            )
         except CannotStack:
             raise
         except BaseException as error:  # a user's own reference may raise anything here

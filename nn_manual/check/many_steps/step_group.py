@@ -1,23 +1,25 @@
-"""Steps of one plan, proven together: torch's run of all of them, clipping, the optimizer, and every difference."""
+"""Steps of one plan, proven together: the ring that keeps them, and their comparison with torch."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nn_manual.arrays import Array, size_of
-from nn_manual.check.compare.worst import within, worst_differences
-from nn_manual.check.many_steps.one_layer import CannotStack, NoRoom
+from nn_manual.arrays import Array
+from nn_manual.check.compare.threads import in_threads
+from nn_manual.check.many_steps.one_layer import NoRoom
 from nn_manual.check.many_steps.restored_step import Past, received
 from nn_manual.check.many_steps.ring import Ring
-from nn_manual.check.many_steps.stacked_steps import StackedSteps
+from nn_manual.check.many_steps.row_comparison import RowComparison
+from nn_manual.check.many_steps.thread_count import ThreadCount
 from nn_manual.check.step.fast_structure import Glance
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.twin.model import threads_for
-from nn_manual.check.twin.optimizers import OptimizerTwin, State, UpdateInputs
-from nn_manual.check.whole_step.clipping import clipped_by_torch
-from nn_manual.messages.text import counted
+from nn_manual.check.twin.model import reference_settings, threads_for
+from nn_manual.check.twin.optimizers import UpdateInputs
 
 if TYPE_CHECKING:
     from nn_manual.check.whole_step.checker import GradientChecker
@@ -29,14 +31,15 @@ LARGE_UPDATE = 1 << 17
 
 
 class StepGroup:
-    """Steps of one plan: the `ring` that keeps them, and torch's versions of what they do.
+    """Steps of one plan: the `ring` that keeps them, and their comparison with torch on `threads` threads, or on the
+    faster number of them.
 
     Raises CannotStack where the steps can't be proven together, NoRoom where `memory` has no room for them.
     """
 
-    def __init__(self, checker: GradientChecker, plan: Plan, memory: Array) -> None:
+    def __init__(self, checker: GradientChecker, plan: Plan, memory: Array, threads: int | None = None) -> None:
         assert checker.optimizer is not None  # a trainer's checker has one
-        self.model, self.optimizer, self.max_norm, self.plan = checker.model, checker.optimizer, checker.max_norm, plan
+        self.model, self.optimizer, self.plan, self._checker = checker.model, checker.optimizer, plan, checker
         self.proves_updates = checker.model.num_parameters < LARGE_UPDATE
         self.ring = Ring(
             plan, checker.recorded, checker.model, checker.optimizer, memory, with_updates=self.proves_updates
@@ -44,12 +47,9 @@ class StepGroup:
         if not self.ring.num_steps:
             raise NoRoom(self.ring.reason)
         self.glance = Glance(plan, checker.recorded)
-        self._stacked = StackedSteps(plan, checker.model, checker.loss)
-        shapes = checker.model.parameter_shapes()
-        self._sizes = {name: size_of(shape) for name, shape in shapes.items()}
-        if self.proves_updates:
-            self._twin = OptimizerTwin(checker.optimizer, plan.dtype, self.ring.num_rows)
-        self._update_tolerances = np.array([quantity.tolerance for quantity in plan.update])
+        #: One for each thread: the others are made when the ring is proven on several for the first time.
+        self._comparisons = [RowComparison(checker, self.ring, self.ring.num_rows)]
+        self._count = ThreadCount(threads)
         gets = received(plan.chain, "input", "loss.grad_prediction")
         self._grad_outputs = {item.label: names.grad_output for item, names in gets}
         self.past = Past(checker, self.ring)
@@ -62,60 +62,26 @@ class StepGroup:
         return self.ring.end(row, checker.recorded)
 
     def found(self, start: int, stop: int) -> tuple[Array, Array]:
-        """max|ours - torch| and max|torch| of all quantities of the plan, in the steps in these rows of the ring,
-        (steps, quantities). Those of clipping and of the update are left out where these are proven step by step.
+        """What RowComparison finds of the steps in these rows of the ring. What is found of a step depends neither on
+        the number of threads nor on how many steps wait.
         """
-        rows = self.ring.padded(start, stop)
-        with threads_for(0):  # one: what is found of a step must not depend on how many wait
-            parts = [self._of_gradients(rows)]
-            if self.proves_updates and self.max_norm is not None:
-                parts.append(self._of_clipping(rows, self.max_norm))
-            if self.proves_updates:
-                parts.append(self._of_update(rows))
+        rows, is_full = self.ring.padded(start, stop), stop - start == self.ring.num_steps
+        with _reference_on_threads(), self._count.proving(is_full=is_full) as number:
+            shares = list(self._shares(rows, number))
+            for _ in shares[len(self._comparisons) :]:
+                self._comparisons.append(RowComparison(self._checker, self.ring, self.ring.num_rows))
+            pairs = list(zip(self._comparisons, shares, strict=False))
+            parts = in_threads(lambda pair: pair[0].found(pair[1]), pairs)
         wanted = slice(start - rows.start, stop - rows.start)
-        absolute, scale = (np.concatenate(arrays, axis=1)[wanted] for arrays in zip(*parts, strict=True))
+        absolute, scale = (np.concatenate(arrays)[wanted] for arrays in zip(*parts, strict=True))
         return absolute, scale
 
-    def _of_gradients(self, rows: slice) -> tuple[Array, Array]:
-        reference = self._stacked.differentiate(self.ring, rows)
-        ours, theirs = [], []
-        for quantity in (*self.plan.forward, *self.plan.backward):
-            own, torchs = self.ring.tensors[quantity.name][rows], reference[quantity.name]
-            if own.shape != torchs.shape:
-                steps = counted(len(own), "step")
-                raise CannotStack(f"{quantity.name} of {steps} has shape {tuple(torchs.shape)} in torch")
-            ours.append(own)
-            theirs.append(torchs.numpy())
-        return worst_differences(ours, theirs, num_steps=rows.stop - rows.start)
-
-    def _of_clipping(self, rows: slice, max_norm: float) -> tuple[Array, Array]:
-        """torch clips the gradient of one step at a time: its norm is that of all tensors together."""
-        names = self.model.ties.names
-        grads = [
-            np.sum([self._grad(use, rows) for use in reversed(names[name])], axis=0, dtype=self.plan.dtype)
-            if name in names
-            else self._grad(name, rows)
-            for name in self._sizes
-        ]
-        theirs = np.stack([clipped_by_torch(row, max_norm) for row in np.concatenate(grads, axis=1)])
-        return worst_differences([self.ring.grad[rows]], [theirs], num_steps=len(theirs))
-
-    def _grad(self, parameter: str, rows: slice) -> Array:
-        grad = self.ring.tensors[self.plan.grad_names[parameter]][rows]
-        return grad.reshape(len(grad), -1)
-
-    def _of_update(self, rows: slice) -> tuple[Array, Array]:
-        ring = self.ring
-        assert ring.after is not None  # updates are proven
-        before, after = (state.map(lambda all_rows: all_rows[rows]) for state in (ring.before, ring.after))
-        scheduled, num_updates, count = ring.scheduled[rows], ring.num_updates[rows], rows.stop - rows.start
-        self._twin.step(before.param, before.vectors, ring.grad[rows], scheduled=scheduled, num_steps=num_updates)
-        torchs = State(self._twin.param, self._twin.vectors).map(lambda all_rows: all_rows[:count])
-        absolute, scale = worst_differences(after.all, torchs.all, [*self._sizes.values()], num_steps=count)
-        for i, tensor in zip(*(~within(absolute, scale, self._update_tolerances)).nonzero(), strict=True):
-            # As in the checker: what lands near zero carries the rounding errors of where it came from.
-            scale[i, tensor] = np.maximum(scale[i, tensor], np.abs(self._tensors(before)[tensor][i]).max())
-        return absolute, scale
+    def _shares(self, rows: slice, number: int) -> Iterator[slice]:
+        """The rows in up to so many parts, each of as many steps as torch computes at once, or a multiple of that."""
+        size = self.ring.multiple
+        size *= -(-(rows.stop - rows.start) // (size * number))
+        for start in range(rows.start, rows.stop, size):
+            yield slice(start, min(start + size, rows.stop))
 
     def update_inputs(self, i: int) -> UpdateInputs:
         """The inputs of the `i`-th update, which is proven here."""
@@ -123,13 +89,18 @@ class StepGroup:
         before = ring.before.map(lambda rows: rows[i])
         return UpdateInputs(before, ring.grad[i], ring.scheduled[i], ring.num_updates[i])
 
-    def _tensors(self, state: State) -> list[Array]:
-        """The tensors of a state, (steps, size) each, in the plan's order."""
-        ends = np.cumsum(list(self._sizes.values()))
-        return [tensor for rows in state.all for tensor in np.split(rows, ends[:-1], axis=1)]
-
     def largest_grad_output(self, step: int, index: int) -> float:
         """max|grad_output| of the layer whose tensor is the plan's `index`-th; 0 where it has none."""
         layer = [*self.plan.forward, *self.plan.backward][index].layer
         tensor = self.ring.tensors.get(self._grad_outputs.get(layer, ""))
         return 0.0 if tensor is None else float(np.abs(tensor[step]).max())
+
+
+@contextmanager
+def _reference_on_threads() -> Iterator[None]:
+    """The context in which several threads may compare rows: what a process has only one of is set before they begin,
+    and set back when all have ended.
+    """
+    with threads_for(0), reference_settings(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "There is a performance drop")  # a loop over the steps is right, too
+        yield

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class StepGroups:
     """The groups of a GradientChecker's steps, in `memory` bytes; without any, each step is proven by itself."""
 
-    def __init__(self, checker: GradientChecker, memory: int) -> None:
-        self._checker = checker
+    def __init__(self, checker: GradientChecker, memory: int, threads: int | None) -> None:
+        self._checker, self._threads = checker, threads
         self._memory = np.empty(memory, np.uint8)  # pages that nobody writes to cost nothing
         #: By the shape of the input; None for those whose steps are proven one by one.
         self._by_shape: dict[Shape, StepGroup | None] = {}
@@ -51,7 +51,7 @@ class StepGroups:
         zeros = copy.deepcopy(checker.judge.zeros)
         check = checker.compare()
         try:
-            group = StepGroup(checker, check.plan, self._memory)
+            group = StepGroup(checker, check.plan, self._memory, self._threads)
             row = count % group.ring.num_steps
             found = self._found_of_first(group, check, row)
         except CannotStack as problem:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 
 from nn_manual.arrays import DTYPES, Array
+from nn_manual.check.compare import threads, worst
 from nn_manual.check.compare.worst import worst_differences
 
 #: Small ones, which are compared side by side, one of a block and more, and one of several blocks.
 SHAPES: list[tuple[int, ...]] = [(1,), (3, 4), (511,), (512,), (700, 60), (2, 40_000), ()]
+
+
+@pytest.fixture(params=["passes", "one pass"], autouse=True)
+def loaded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether numba has been loaded: its machine code finds the same."""
+    if request.param == "one pass":
+        pytest.importorskip("numba")
+    else:
+        monkeypatch.delitem(sys.modules, "numba", raising=False)
 
 
 def drawn(seed: int, num_steps: int, dtype: str) -> list[Array]:
@@ -50,3 +64,34 @@ def test_what_is_no_number_shows_in_its_step_alone(tensor: int, number: float, f
     assert np.isfinite(absolute).all()
     references[tensor][1:2] = number
     assert np.isnan(worst_differences(ours, references, num_steps=3)[0][1, tensor])  # infinity in both, too
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 3, 50])
+@pytest.mark.parametrize("num_steps", [1, 3])
+def test_the_differences_do_not_depend_on_the_number_of_threads(
+    num_threads: int, num_steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, references = drawn(0, num_steps, "float32"), drawn(1, num_steps, "float32")
+    expected = worst_differences(ours, references, num_steps=num_steps)
+    ran = []
+
+    def in_threads(run: Any, parts: list[Any]) -> list[Any]:
+        ran.append(len(parts))
+        return threads.in_threads(run, parts)
+
+    monkeypatch.setattr(worst, "in_threads", in_threads)
+    monkeypatch.setattr(worst, "ELEMENTS_OF_THREAD", 100)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: num_threads)
+    found = worst_differences(ours, references, num_steps=num_steps)
+    assert [each.tolist() for each in found] == [each.tolist() for each in expected]
+    assert ran[0] > 1 if num_threads > 1 else ran == [1]
+
+
+@pytest.mark.parametrize("layout", ["whole", "rows apart", "every other number"])
+def test_one_pass_is_taken_where_each_step_lies_in_one_piece(layout: str) -> None:
+    steps = np.random.default_rng(0).standard_normal((3, 2000))
+    layouts = {"whole": steps[:, :1000].copy(), "rows apart": steps[:, 5:1005], "every other number": steps[:, ::2]}
+    ours, reference = layouts[layout], steps[:, 1000:]
+    absolute, scale = worst_differences([ours], [reference], num_steps=3)
+    assert absolute[:, 0].tolist() == np.abs(ours - reference).max(axis=1).tolist()
+    assert scale[:, 0].tolist() == np.abs(reference).max(axis=1).tolist()

@@ -72,13 +72,14 @@ def is_stackable(layer: Layer) -> bool:
 def proven(
     make: Callable[[int], Trainer], data: Examples, batch_size: int = BATCH
 ) -> tuple[list[Step], list[list[Step]], str]:
-    """The steps proven one by one; proven after each step, after every 3, and all together; and why not together if
-    they weren't. A step has the same row of the ring each time: another one's memory is aligned otherwise, and there
-    a BLAS may round otherwise.
+    """The steps proven one by one; proven after each step, after every 3, and all together, on two threads; and why not
+    together if they weren't. A step has the same row of the ring each time: another one's memory is aligned otherwise,
+    and there a BLAS may round otherwise.
     """
     one_by_one, groups = trained(make(0), data, batch_size), []
     for size in (1, 3, NUM_STEPS + 1):
         trainer, steps = make(64_000_000), []
+        prover_of(trainer).groups._threads = 2 if size > NUM_STEPS else 1
         for step in trainer.epoch(data, batch_size, seed=0, epoch=0):
             steps.append(step)
             if len(steps) % size == 0:

@@ -25,12 +25,14 @@ def model() -> Sequential:
     return Sequential(Linear(3, 4), Residual(Linear(4, 4), Tanh()), Linear(4, 3), seed=1)
 
 
-def test_what_a_step_is_off_by_shows_in_its_row_and_column_alone() -> None:
-    trainer = trainer_of(model(), AdamW, clip_grad_norm=0.1)
-    group = waiting(trainer, 5)
+@pytest.mark.parametrize(("num_steps", "threads"), [(5, 1), (20, 3)])
+def test_what_a_step_is_off_by_shows_in_its_row_and_column_alone(num_steps: int, threads: int) -> None:
+    trainer = trainer_of(model(), AdamW, clip_grad_norm=0.1, check_threads=threads)
+    group = waiting(trainer, num_steps)
     names = [quantity.name for quantity in group.plan.quantities]
-    right, _ = group.found(0, 5)
-    assert right.shape == (5, len(names))
+    right, _ = group.found(0, num_steps)
+    assert right.shape == (num_steps, len(names))
+    assert len(group._comparisons) == threads
     assert np.all(right < 1e-5)
     ring = group.ring
     assert ring.after is not None
@@ -42,7 +44,7 @@ def test_what_a_step_is_off_by_shows_in_its_row_and_column_alone() -> None:
     for name, tensor in spoilt.items():
         kept = tensor.copy()
         tensor += np.float32(0.5)
-        absolute, _ = group.found(0, 5)
+        absolute, _ = group.found(0, num_steps)
         wrong = [(step, names[i]) for step, i in zip(*(absolute > 0.4).nonzero(), strict=True)]
         assert wrong == [(2, name)], name
         tensor[...] = kept
