@@ -41,7 +41,12 @@ def _magnitude(typing: Any, number: Any) -> tuple[Any, _Generate]:  # noqa: ARG0
     return (types.uint32 if width == 32 else types.uint64)(number), generate
 
 
-_SIGNATURES = [f"void(float{n}[:, :], float{n}[:, :], uint{n}[:], uint{n}[:])" for n in (32, 64)]
+def _signature(number: Any, integer: Any) -> Any:
+    matrix = types.Array(number, 2, "A", readonly=True)  # one that may be written is taken, too
+    return types.void(matrix, matrix, integer[:], integer[:])
+
+
+_SIGNATURES = [_signature(types.float32, types.uint32), _signature(types.float64, types.uint64)]
 
 
 @njit(_SIGNATURES, error_model="numpy", nogil=True, cache=True)

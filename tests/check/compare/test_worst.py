@@ -87,10 +87,12 @@ def test_the_differences_do_not_depend_on_the_number_of_threads(
     assert ran[0] > 1 if num_threads > 1 else ran == [1]
 
 
-@pytest.mark.parametrize("layout", ["whole", "rows apart", "every other number"])
+@pytest.mark.parametrize("layout", ["whole", "rows apart", "every other number", "read-only"])
 def test_one_pass_is_taken_where_each_step_lies_in_one_piece(layout: str) -> None:
     steps = np.random.default_rng(0).standard_normal((3, 2000))
     layouts = {"whole": steps[:, :1000].copy(), "rows apart": steps[:, 5:1005], "every other number": steps[:, ::2]}
+    layouts["read-only"] = steps[:, :1000].copy()
+    layouts["read-only"].flags.writeable = False
     ours, reference = layouts[layout], steps[:, 1000:]
     absolute, scale = worst_differences([ours], [reference], num_steps=3)
     assert absolute[:, 0].tolist() == np.abs(ours - reference).max(axis=1).tolist()
