@@ -11,6 +11,7 @@ from nn_manual.check.compare.worst import within, worst_differences
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.ring import Ring
 from nn_manual.check.many_steps.stacked_steps import StackedSteps
+from nn_manual.check.twin.model import threads_for
 from nn_manual.check.twin.optimizers import OptimizerTwin, State
 from nn_manual.check.whole_step.clipping import clipped_by_torch
 from nn_manual.messages.text import counted
@@ -38,11 +39,12 @@ class RowComparison:
         """max|ours - torch| and max|torch| of all quantities of the plan, in the steps in these rows of the ring,
         (steps, quantities). Those of clipping and of the update are left out where these are proven step by step.
         """
-        parts = [self._of_gradients(rows)]
-        if self.ring.with_updates and self.max_norm is not None:
-            parts.append(self._of_clipping(rows, self.max_norm))
-        if self.ring.with_updates:
-            parts.append(self._of_update(rows))
+        with threads_for(0):  # one, in a new thread, too: what is found of a step must not depend on how many wait
+            parts = [self._of_gradients(rows)]
+            if self.ring.with_updates and self.max_norm is not None:
+                parts.append(self._of_clipping(rows, self.max_norm))
+            if self.ring.with_updates:
+                parts.append(self._of_update(rows))
         absolute, scale = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
         return absolute, scale
 
