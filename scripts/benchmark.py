@@ -41,6 +41,8 @@ def main() -> int:
     peers.add_argument("--threads", type=int, default=1, metavar="N", help="of each contestant, on as many cores")
     peers.add_argument("--figure", type=Path, metavar="FILE", help="draw it, too")
     add("scaling", _scaling, "time and memory of a step as sizes grow tenfold and a hundredfold")
+    bits = add("bits", _bits, "random nets on one thread and on several: the same bits?")
+    bits.add_argument("--nets", type=_range, metavar="FIRST:STOP", help="only these nets, for example 0:50")
     startup = add("startup", _startup, "seconds from the start of a process to its first step and its 100th")
     startup.add_argument("nets", nargs="*", metavar="NET", help="digits, gpt; default both")
     add("fashion", _fashion, "a whole run on Fashion-MNIST, from start to end, beside torch's")
@@ -124,6 +126,12 @@ def _large(options: Options) -> int:
     from benchmarks import large
 
     return large.main(options.nets, options.threads)
+
+
+def _bits(options: Options) -> int:
+    from benchmarks import bits
+
+    return bits.main(options.nets)
 
 
 def _peers(options: Options) -> int:

@@ -54,7 +54,7 @@ def random_run(seed: int) -> Iterator[Step]:
     """The checked steps, without end, of a net, a loss, an optimizer, a schedule and data, all drawn from `seed`. Each
     step is proven at once.
     """
-    trainer, batches = _drawn(seed)
+    trainer, batches = drawn(seed)
     for epoch in count():
         trainer.start_epoch(epoch)
         for batch in batches:
@@ -67,7 +67,7 @@ def random_run_in_slices(seed: int) -> Iterator[Step]:
     """The checked steps of such a net, whose batches are cut into slices, until the losses are the part LEARNED of the
     first ones.
     """
-    trainer, batches = _drawn(seed, in_slices=True)
+    trainer, batches = drawn(seed, in_slices=True)
     at_first = None
     for epoch in count():
         trainer.start_epoch(epoch)
@@ -86,7 +86,7 @@ def random_run_together(seed: int, num_steps: int) -> Iterator[Step]:
     """So many checked steps of the same net on the same batches, each once it is proven. Batches of the same size come
     one after the other, several times each, so that many steps are proven together.
     """
-    trainer, batches = _drawn(seed)
+    trainer, batches = drawn(seed)
     yield from proven(trainer, islice(_by_size(trainer, batches), num_steps))
 
 
@@ -94,19 +94,20 @@ def _by_size(trainer: Trainer, batches: list[Examples]) -> Iterator[Step]:
     """The steps as `trainer.epoch` makes them; it takes only batches of one size."""
     for epoch in count():
         trainer.start_epoch(epoch)
-        for _, same in groupby(sorted(batches, key=_size), _size):
+        for _, same in groupby(sorted(batches, key=size_of_batch), size_of_batch):
             for batch in list(same) * NUM_TIMES:
                 step = trainer.steps.one(*batch, together=True)
                 yield step
         trainer.observe(step.loss)
 
 
-def _size(batch: Examples) -> int:
+def size_of_batch(batch: Examples) -> int:
+    """How many examples it has."""
     return len(batch.input)
 
 
-def _drawn(seed: int, *, in_slices: bool = False) -> tuple[Trainer, list[Examples]]:
-    """The trainer of a net, and its batches."""
+def drawn(seed: int, *, in_slices: bool = False, **settings: Any) -> tuple[Trainer, list[Examples]]:
+    """The trainer of a net, with more `settings`, and its batches."""
     generator = np.random.default_rng(seed)
     loss_class, number = LOSSES[generator.integers(len(LOSSES))]
     others = np.random.default_rng([seed, 1])
@@ -119,7 +120,7 @@ def _drawn(seed: int, *, in_slices: bool = False) -> tuple[Trainer, list[Example
     slicing = _slicing(np.random.default_rng([seed, 3])) if in_slices else ONE_SLICE
     max_norm = [None, 1.0][generator.integers(2)]
     schedule = _schedule(generator.spawn(1)[0], optimizer)
-    trainer = Trainer(model, loss, optimizer, clip_grad_norm=max_norm, slicing=slicing, **schedule)
+    trainer = Trainer(model, loss, optimizer, clip_grad_norm=max_norm, slicing=slicing, **schedule, **settings)
     return trainer, _batches(generator, model, loss, _smallest_batch(model, slicing))
 
 

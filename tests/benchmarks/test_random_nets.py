@@ -61,13 +61,13 @@ def test_no_false_alarm_in_slices(seed: int) -> None:
 
 def test_a_net_in_slices_ends_where_it_has_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random_nets, "LEARNED", 2)
-    drawn = ((seed, *random_nets._drawn(seed, in_slices=True)) for seed in range(100))
+    drawn = ((seed, *random_nets.drawn(seed, in_slices=True)) for seed in range(100))
     # Of a loss that is never below 0.
     seed, batches = next((seed, batches) for seed, net, batches in drawn if isinstance(net.loss, CrossEntropyLoss))
     assert num_checked_steps(seed, len(batches) + 5, random_nets.random_run_in_slices) == len(batches)
 
 
-def test_slices_of_every_number_are_drawn_with_statistics_of_both_kinds() -> None:
+def test_slices_of_every_number_aredrawn_with_statistics_of_both_kinds() -> None:
     drawn = {random_nets._slicing(np.random.default_rng([seed, 3])) for seed in range(200)}
     assert drawn == {Slicing(num, sync_batch_norm=sync) for num in (2, 3, 4, 5) for sync in (False, True)}
 
@@ -80,7 +80,7 @@ def test_no_layer_takes_the_examples_of_a_batch_for_times() -> None:
 
 
 @pytest.mark.parametrize("optimizer", [Adadelta, SGD])
-def test_schedules_that_an_optimizer_takes_are_drawn_and_no_others(optimizer: type[Optimizer]) -> None:
+def test_schedules_that_an_optimizer_takes_aredrawn_and_no_others(optimizer: type[Optimizer]) -> None:
     """Adadelta has no momentum that a schedule could move."""
     made = optimizer(Sequential(Linear(2, 2), seed=0))
     if isinstance(made, SGD):
@@ -136,12 +136,12 @@ def test_no_false_alarm_with_lengths(
     monkeypatch.setattr(random_layers, "RESHAPED", 1)
     monkeypatch.setattr(random_layers, "SHAPED", [(PaddedLSTM(3, 2), (4, 5, 3))])
     for seed in range(3):
-        _, batches = random_nets._drawn(seed)
+        _, batches = random_nets.drawn(seed)
         assert any(isinstance(batch.input, Padded) for batch in batches)
         assert num_checked_steps(seed, 20, random_run) > 3
 
 
-def test_a_layer_of_every_class_is_drawn() -> None:
+def test_a_layer_of_every_class_isdrawn() -> None:
     drawn = {type(layer) for layer, _ in random_layers.SHAPED}
     assert drawn | {Embedding, Sequential} == set(components(Layer).values()) | {Sequential}
 
