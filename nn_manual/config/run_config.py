@@ -40,17 +40,17 @@ class EarlyStopping:
 @dataclass(frozen=True)
 class GradientCheck:
     """Compare every gradient with torch's at each `every`-th step; 0 turns it off. Steps are proven together, as many
-    as fit into `memory`, `64 MB`, on `threads` threads: by default on one, or on all free cores where that is faster.
+    as fit into `memory`, `128 MB`, on `threads` threads: by default on one, or on all free cores where that is faster.
     Raises ValueError for a memory of another form.
     """
 
     every: Annotated[int, Field(ge=0)] = 1
-    memory: Annotated[str, Field(examples=["64 MB", "1 GB"])] = "64 MB"
+    memory: Annotated[str, Field(examples=["128 MB", "1 GB"])] = "128 MB"
     threads: Annotated[int, Field(ge=1)] | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9]{1,18} [kMG]B", self.memory):
-            raise ValueError(f"memory must be like `64 MB` or `1 GB`, not {self.memory!r}")
+            raise ValueError(f"memory must be like `128 MB` or `1 GB`, not {self.memory!r}")
 
     @property
     def num_bytes(self) -> int:

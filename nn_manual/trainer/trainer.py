@@ -108,7 +108,7 @@ class Trainer:
     lr_scheduler: Scheduler | None = None
     check_every: int = 1
     lr_step: Literal["epoch", "step"] = "epoch"
-    check_memory: int = 64_000_000
+    check_memory: int = 128_000_000
     compiled: bool = False
     blas: BlasName | None = None
     threads: int | None = None

@@ -34,7 +34,7 @@ def test_a_valid_config(tmp_path: Path) -> None:
     assert isinstance(optimizer, SGD)
     assert (optimizer.lr, optimizer.momentum, optimizer.dampening) == (0.1, 0.9, 0.0)
     assert [type(layer) for layer in optimizer.model.layers] == [Linear, ReLU, Linear]
-    assert config.gradient_check == GradientCheck(every=1, memory="64 MB")
+    assert config.gradient_check == GradientCheck(every=1, memory="128 MB")
     optional = (config.initializer, config.lr_scheduler, config.clip_grad_norm, config.early_stopping)
     assert optional == (None, None, None, None)
     assert str(config.places["model.2"]) == f"{path}:9:5"
@@ -206,9 +206,9 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
          "8:25: unflattened_size must be at most 1099511627776, not 2199023255552"),
         (12, "early_stopping: {patience: 0}", "12:18: patience must be at least 1, not 0"),
         (12, "gradient_check: {every: -1}", "12:18: every must be at least 0, not -1"),
-        (12, "gradient_check: {memory: 64}", "12:18: memory must be like `64 MB` or `1 GB`, not 64"),
-        (12, "gradient_check: {memory: 64MB}", "12:18: memory must be like `64 MB` or `1 GB`, not '64MB'"),
-        (12, "gradient_check: {every: 2, memory: -1 GB}", "12:28: memory must be like `64 MB` or `1 GB`, not '-1 GB'"),
+        (12, "gradient_check: {memory: 64}", "12:18: memory must be like `128 MB` or `1 GB`, not 64"),
+        (12, "gradient_check: {memory: 64MB}", "12:18: memory must be like `128 MB` or `1 GB`, not '64MB'"),
+        (12, "gradient_check: {every: 2, memory: -1 GB}", "12:28: memory must be like `128 MB` or `1 GB`, not '-1 GB'"),
         (12, "lr_scheduler: {StepLR: {step_size: 0}}", "12:25: step_size must be at least 1, not 0"),
     ],
 )  # fmt: skip - one case a line

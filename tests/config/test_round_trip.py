@@ -59,7 +59,7 @@ bitwise: false
 shard_optimizer: false
 sync_batch_norm: false
 early_stopping: null
-gradient_check: {every: 1, memory: 64 MB, threads: null}
+gradient_check: {every: 1, memory: 128 MB, threads: null}
 checkpoint: {every: 1 epoch, keep: 3}
 compiled: false
 blas: null

@@ -89,7 +89,7 @@ class TestALayerThatCanNotBeStacked:
 
 @pytest.mark.parametrize(
     ("setting", "together"),
-    [("every=1", 256), ("memory=20 kB", 4), ("memory=1 kB", 1), ("memory=0 kB", 1), ("every=0", 0)],
+    [("every=1", 256), ("memory=45 kB", 4), ("memory=1 kB", 1), ("memory=0 kB", 1), ("every=0", 0)],
 )
 def test_the_summary_of_a_run(
     tmp_path: Path, setting: str, together: int, capsys: pytest.CaptureFixture[str]
@@ -100,7 +100,7 @@ def test_the_summary_of_a_run(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("memory", ["1 MB", "20 kB", "1 kB"])
+@pytest.mark.parametrize("memory", ["1 MB", "45 kB", "1 kB"])
 @pytest.mark.parametrize("every", [1, 3])
 def test_the_memory_changes_neither_weights_nor_metrics(tmp_path: Path, memory: str, every: int) -> None:
     config = write_config(tmp_path)

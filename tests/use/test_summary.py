@@ -43,7 +43,7 @@ def test_a_small_model(tmp_path: Path) -> None:
         "  optimizer's vectors",
         "training step: a batch of 16 takes 1,440 multiplications in products, and 0.0015",
         "  MB beside model, optimizer and batch",
-        "gradient check: every step, up to 256 proven together in 0.92 MB",
+        "gradient check: every step, up to 256 proven together in 2.6 MB",
     ]
 
 
@@ -104,19 +104,21 @@ def test_what_of_it_is_compiled(tmp_path: Path) -> None:
     ("setting", "stated"),
     [
         ("every=0", "none"),
-        ("every=3", "1 step of 3, up to 256 proven together in 0.92 MB"),
-        ("memory=100 kB", "every step, up to 26 proven together in 0.093 MB"),
-        ("memory=0 kB", "every step, each proven by itself: fewer than 4 steps, of 0.00358 MB each, fit into 0 MB"),
+        ("every=3", "1 step of 3, up to 256 proven together in 2.6 MB"),
+        ("memory=100 kB", "every step, up to 8 proven together in 0.081 MB"),
+        ("memory=0 kB", "every step, each proven by itself: fewer than 4 steps, of 0.0101 MB each, fit into 0 MB"),
     ],
 )
 def test_how_steps_are_proven(tmp_path: Path, setting: str, stated: str) -> None:
-    """A step of 3,584 bytes: 577 numbers of forward and backward, 5 vectors of 42, and the batch, in lines of 64."""
+    """A step's copies take 3,584 bytes: 577 numbers of forward and backward, 5 vectors of 42, and the batch, in lines
+    of 64. torch takes two and a half times these numbers, and vectors of its own.
+    """
     assert stated_check(table(tmp_path, CONFIG, f"gradient_check.{setting}")) == stated
 
 
 def test_steps_that_are_too_large_are_proven_one_by_one() -> None:
     lines = summary(load_config(ROOT / "config" / "digits_convnet.yaml")).splitlines()
-    reason = "a step takes 2.8 MB, and above 2.5 MB that is faster"
+    reason = "a step takes copies of 2.8 MB, and above 2.5 MB that is faster"
     assert stated_check(lines) == f"every step, each proven by itself: {reason}"
 
 

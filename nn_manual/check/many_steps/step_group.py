@@ -69,7 +69,8 @@ class StepGroup:
         with _reference_on_threads(), self._count.proving(is_full=is_full) as number:
             shares = list(self._shares(rows, number))
             for _ in shares[len(self._comparisons) :]:
-                self._comparisons.append(RowComparison(self._checker, self.ring, self.ring.num_rows))
+                most = self._rows_of_share(self.ring.num_rows, number)
+                self._comparisons.append(RowComparison(self._checker, self.ring, most))
             pairs = list(zip(self._comparisons, shares, strict=False))
             parts = in_threads(lambda pair: pair[0].found(pair[1]), pairs)
         wanted = slice(start - rows.start, stop - rows.start)
@@ -77,11 +78,14 @@ class StepGroup:
         return absolute, scale
 
     def _shares(self, rows: slice, number: int) -> Iterator[slice]:
-        """The rows in up to so many parts, each of as many steps as torch computes at once, or a multiple of that."""
-        size = self.ring.multiple
-        size *= -(-(rows.stop - rows.start) // (size * number))
+        """The rows in up to so many parts."""
+        size = self._rows_of_share(rows.stop - rows.start, number)
         for start in range(rows.start, rows.stop, size):
             yield slice(start, min(start + size, rows.stop))
+
+    def _rows_of_share(self, num_rows: int, number: int) -> int:
+        """How many rows each of so many parts has: as many as torch computes at once, or a multiple of that."""
+        return self.ring.multiple * -(-num_rows // (self.ring.multiple * number))
 
     def update_inputs(self, i: int) -> UpdateInputs:
         """The inputs of the `i`-th update, which is proven here."""

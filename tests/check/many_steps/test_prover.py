@@ -200,7 +200,7 @@ def test_where_too_few_steps_fit_each_is_proven_at_once() -> None:
     trainer = trainer_of(model(), memory=10_000)
     steps = trained(trainer, points(5))
     assert all(step.check is not None and step.check.proven for step in steps)
-    assert prover_of(trainer).groups.reason == "fewer than 8 steps, of 0.0023 MB each, fit into 0.01 MB"
+    assert prover_of(trainer).groups.reason == "fewer than 8 steps, of 0.00603 MB each, fit into 0.01 MB"
 
 
 def test_a_reference_with_branches_is_proven_one_by_one() -> None:
