@@ -129,10 +129,10 @@ def test_other_differences_are_refused(config_path: Path, tmp_path: Path, overri
     assert sorted((tmp_path / "run").rglob("*")) == before
     resume(tmp_path / "run", ["seed=0", "gradient_check={every: 2, memory: 1 MB}", "checkpoint.keep=1"])
     assert [line["step"] for line in lines(tmp_path / "run" / "gradients.jsonl")] == [1, 2, 3, 4, 6, 8]
-    assert "memory: 1 MB}\n" in (tmp_path / "run" / "config.yaml").read_text()
+    assert "memory: 1 MB, threads: null}\n" in (tmp_path / "run" / "config.yaml").read_text()
 
 
-@pytest.mark.parametrize(("memory", "differs"), [("0 kB", {"ledger"}), ("20 kB", set()), ("1 GB", set())])
+@pytest.mark.parametrize(("memory", "differs"), [("0 kB", {"ledger"}), ("45 kB", set()), ("1 GB", set())])
 def test_the_memory_of_the_check_changes_no_weight(
     config_path: Path, tmp_path: Path, memory: str, differs: set[str]
 ) -> None:

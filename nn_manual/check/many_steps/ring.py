@@ -41,8 +41,8 @@ FEWEST_ROWS = 2
 #: 1.3 times; that of the 784-128-10 net, with 2.4 MB, 0.7 times.
 LARGEST_STEP = 2_500_000
 
-#: torch's run of a step takes so many times the memory of those tensors that are compared: its values, what it keeps
-#: for its backward, and what it adds up. Measured: 1.9 in the 64-64-10 net, 2.5 in 784-128-10, 1.8 in one of ten layers.
+#: torch's run of a step takes so many times the memory of the tensors that are compared: its values, what it keeps for
+#: its backward, and what it adds up. Measured: 1.9 in the 64-64-10 net, 2.5 in 784-128-10, 1.8 in a net of ten layers.
 OF_TORCH = 2.5
 
 #: Arrays begin at multiples of so many bytes, a line of the processor's cache. A BLAS's last bits may differ with the
