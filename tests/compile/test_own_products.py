@@ -65,6 +65,19 @@ def test_it_is_the_product(m: int, n: int, k: int, layouts: str) -> None:
         np.testing.assert_array_equal(c[:, n:], 7)
 
 
+@pytest.mark.parametrize(
+    ("num_bytes", "m", "num_vectors", "tile"), [(32, 6, 2, (6, 2)), (32, 1, 12, (1, 6)), (64, 8, 3, (8, 3))]
+)
+def test_a_tile_takes_the_registers_that_there_are(
+    num_bytes: int, m: int, num_vectors: int, tile: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With b's row and a number of a: (6 + 1) * 2 of 15 at most, (1 + 1) * 6, and (8 + 1) * 3 of 30."""
+    monkeypatch.setattr(own_products, "vector_bytes", lambda: num_bytes)
+    factors = Factors("f4", False, False, m, num_vectors * num_bytes // 4, 64)
+    cut = own_products._tiles.__wrapped__(factors)
+    assert (cut.rows, cut.vectors) == tile
+
+
 @pytest.mark.parametrize("layouts", ["nn", "tt"])
 @pytest.mark.parametrize(("m", "n", "k"), [(300, 70, 90), (131, 128, 300), (64, 64, 512)])
 @pytest.mark.parametrize("pieces", [2, 3, 7])

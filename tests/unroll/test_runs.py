@@ -119,6 +119,16 @@ def test_settings(overrides: list[str], tmp_path: Path) -> None:
     assert losses_of_script(config, tmp_path) == losses_of_run(config)
 
 
+@pytest.mark.parametrize(
+    ("epochs", "batch_size", "words"), [(1, 1000, "1 epoch of 1 step"), (2, 1000, "2 epochs of 1 step"),
+    (1, 100, "1 epoch of 8 steps")],
+)
+def test_the_script_says_how_much_it_runs(epochs: int, batch_size: int, words: str) -> None:
+    overrides = [f"epochs={epochs}", f"batch_size={batch_size}", "gradient_check.every=0"]
+    config = load_config(ROOT / "config" / "spirals.yaml", overrides)
+    assert f"The run: {words}." in unroll(config, "a config", run="step.npz").text
+
+
 def test_a_batch_in_slices_is_refused() -> None:
     config = load_config(ROOT / "config" / "spirals.yaml", ["slices=2"])
     with pytest.raises(ConfigError, match=r"^unroll: slices must be 1, not 2: the script has the batch in one piece$"):
