@@ -53,7 +53,8 @@ class ElementwiseLoss(Loss):
         grad_prediction = derivative / N
         grad_target     = derivative_target / N
 
-    `derivative` is that of each term with respect to its prediction. N is 1 for a sum.
+    `derivative` is that of each term with respect to its prediction. N is 1 for a sum. A loss whose target has a
+    gradient writes `backward_target` itself: `divided` divides by N.
 
     Derivation: term[i] depends on prediction[i] alone, so d loss / d prediction[i] = (d term[i] / d prediction[i]) / N.
     """

@@ -94,8 +94,8 @@ class Optimizer(ABC):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """Settings, as keyword arguments: the catalogue checks the class with each. Together they use each line of the
-        formula, and each pair of lines that could interfere.
+        """Settings, as keyword arguments, without lr: the catalogue checks the class with each, and has lrs of its own.
+        Together they use each line of the formula, and each pair of lines that could interfere.
         """
         return [{}]
 

@@ -66,6 +66,29 @@ def test_their_own_one_changes_nothing(data_sets: list[Dataset]) -> None:
         assert again.transform.as_json() == first.transform.as_json()
 
 
+def test_the_numbers_are_those_of_the_given_one(data_sets: list[Dataset]) -> None:
+    """Not of one that a data set makes itself, nor of none."""
+    for data in data_sets:
+        first = data.load(0, FLOAT64)
+        if first.train.input.dtype.kind != "f":
+            continue
+        own = first.transform.input  # images have one mean for all pixels
+        shape = first.train.input.shape[1:] if own is None else own.mean.shape
+        mean, std = np.full(shape, 3.0), np.full(shape, 4.0)
+        plain, given = (
+            data.load(0, FLOAT64, first.transform._replace(input=one)).train.input
+            for one in (None, Standardization(mean, std))
+        )
+        assert np.array_equal(given, (plain - 3) / 4), data
+
+
+def test_a_target_of_classes_is_of_integers(data_sets: list[Dataset]) -> None:
+    for data in data_sets:
+        split = data.load(0, FLOAT64)
+        is_of_classes = split.num_classes is not None
+        assert (split.train.target.dtype == np.int64) == is_of_classes, data
+
+
 def test_images_by_the_mean_of_others(data_sets: list[Dataset]) -> None:
     (images,) = (data for data in data_sets if isinstance(data, MNIST))
     plain = images.load(0, FLOAT64, Transform()).train.input

@@ -36,6 +36,10 @@ each_regression = pytest.mark.parametrize("loss", REGRESSION, ids=repr)
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
 
 
+def test_every_loss_is_in_a_list() -> None:
+    assert {type(loss) for loss in [*REGRESSION, *CLASSIFICATION]} == set(components(Loss).values())
+
+
 @each("loss", [(loss,) for loss in [*REGRESSION, *CLASSIFICATION]])
 @combinations
 def test_torch_agrees(loss: Loss, kind: str, other_kind: str, dtype: str) -> None:

@@ -87,9 +87,8 @@ def torch_results(loss: Loss, prediction: Array, target: Array) -> dict[str, Arr
     leaves["prediction"].requires_grad_()
     leaves["target"].requires_grad_(defines(loss, "backward_target"))
     options = {field.name: getattr(loss, field.name) for field in fields(loss)}  # type: ignore[arg-type]  # a dataclass
-    if isinstance(loss, TraceLoss):
-        difference = leaves["prediction"] - leaves["target"]
-        value = torch.trace(difference.T @ difference)
+    if not hasattr(torch.nn, type(loss).__name__):
+        value = loss.reference(*leaves.values())
     elif isinstance(loss, GaussianNLLLoss):
         variance = torch.full_like(leaves["prediction"], options.pop("var"))
         value = torch.nn.GaussianNLLLoss(**options)(leaves["prediction"], leaves["target"], variance)
@@ -105,7 +104,7 @@ def torch_results(loss: Loss, prediction: Array, target: Array) -> dict[str, Arr
         are_rows = isinstance(loss, OfClasses) and prediction.ndim == 2 and target.dtype.kind == "i"
         torch_target = leaves["target"].reshape(-1) if are_rows else leaves["target"]
         value = getattr(torch.nn, type(loss).__name__)(**options)(leaves["prediction"], torch_target)
-    value.backward()  # type: ignore[no-untyped-call]  # torch's, of a loss found by name
+    value.backward()
     gradients = {f"grad_{name}": leaf.grad.numpy() for name, leaf in leaves.items() if leaf.grad is not None}
     return {"loss": value.detach().numpy(), **gradients}
 

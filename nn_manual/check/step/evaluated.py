@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -38,11 +39,11 @@ def evaluations(recorded: Recording, plan: Plan) -> Iterator[Evaluated]:
     does. Raises CannotCompare, naming the layer, for an infer that raises, and where torch has nothing to compare it
     with.
     """
-    tolerances = {quantity.name: quantity.tolerance for quantity in plan.forward}
+    of_outputs = {quantity.name: quantity for quantity in plan.forward}
     for calls in recorded.layers:
         if any(defines(type(item.layer), "infer") for item in walk([calls.item])):
             assert calls.input is not None
-            quantity = Quantity(f"{calls.item.name}.infer", calls.label, tolerances[f"{calls.item.name}.output"])
+            quantity = replace(of_outputs[f"{calls.item.name}.output"], name=f"{calls.item.name}.infer")
             # Before our infer runs, which may write into its input and its buffers.
             lengths = {LENGTHS: torch.tensor(calls.noise[LENGTHS])} if LENGTHS in calls.noise else {}
             function = functools.partial(_torchs(calls.item), **lengths)

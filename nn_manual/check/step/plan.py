@@ -125,7 +125,7 @@ class Plan:
             for name in item.own_buffers:
                 counts = name in counter_names(item.layer)
                 tolerance = tolerances.COUNTER[self.dtype.name] if counts else self._tolerances[item.name]
-                yield Quantity(f"{item.name}.{name}", item.label, tolerance)
+                yield Quantity(f"{item.name}.{name}", item.label, tolerance, _origin_for(item.layer))
 
     def _backward_of(self, chain: Sequence[Item], first_grad_input: int = 0) -> Iterator[Quantity]:
         """The gradients, and what a composite passes back to each of its children. `first_grad_input` is the first

@@ -99,6 +99,9 @@ class _Structure:
         loss = self.loss
         if loss.failure:
             raise CannotCompare(f"loss: {loss.failure}")
+        value, dtype = loss.value, self.plan.dtype
+        if isinstance(value, np.ndarray | np.floating) and value.dtype != dtype:  # a number of Python's has none
+            raise CannotCompare(f"loss: forward's value is {value.dtype}, it must be {dtype}, as the prediction")
         if loss.grad_prediction is None:
             raise CannotCompare("loss: backward never ran, or returned None")
         assert loss.prediction is not None

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from nets import batch, net, run
 
-from nn_manual import SGD, GradientChecker, GradientMismatch, MSELoss, Sequential, check_gradients
-from nn_manual.arrays import Array
+from nn_manual import SGD, GradientChecker, GradientMismatch, Linear, MSELoss, Sequential, check_gradients
+from nn_manual.arrays import DTYPES, Array
 
 
 def forward(model: Sequential, input: Array, order: list[int]) -> tuple[Array, list[Any]]:
@@ -152,3 +152,28 @@ def test_a_step_that_runs_no_loss_or_no_backward_is_told() -> None:
         pass
     with pytest.raises(GradientMismatch, match="Sequential never ran its first layer"):
         checker.compare()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_value_of_the_loss_has_the_dtype_of_the_prediction(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number of Python's has no dtype of numpy's, and passes."""
+    right, other = MSELoss.forward, "float64" if dtype == "float32" else "float32"
+    model, input = Sequential(Linear(3, 2), seed=0, dtype=dtype), np.ones((4, 3), dtype)
+    refusal = f"loss: forward's value is {other}, it must be {dtype}, as the prediction"
+
+    def converted(convert: Callable[[Any], Any]) -> Callable[..., tuple[Any, Array]]:
+        def forward(loss: MSELoss, prediction: Array, target: Array) -> tuple[Any, Array]:
+            value, saved = right(loss, prediction, target)
+            return convert(value), saved
+
+        return forward
+
+    conversions: list[tuple[Callable[[Any], Any], str | None]] = [
+        (float, None),
+        (lambda value: value, None),
+        (np.dtype(other).type, refusal),
+        (lambda value: np.array(value, other), refusal),
+    ]
+    for convert, problem in conversions:
+        monkeypatch.setattr(MSELoss, "forward", converted(convert))
+        assert check_gradients(model, MSELoss(), input, np.zeros((4, 2), dtype)).problem == problem
