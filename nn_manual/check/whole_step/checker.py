@@ -289,11 +289,15 @@ class GradientChecker:
 
     def unproven(self) -> tuple[str, ...]:
         """A sentence for each thing that no compared step has proven: a wrong formula would have agreed, too. First
-        what `vacuous` says, then what a right net may have as well: gradients that are zero in theory, and an optimizer
-        that doesn't run in float64. The last compared step must be recorded.
+        what `vacuous` says, then what a right net may have as well: gradients that are zero in theory, a layer without
+        a reference, and an optimizer that doesn't run in float64. The last compared step must be recorded.
         """
         zero = self.evidence.zero_in_theory(self.model, self.recorded, self.plan)
-        return (*self.vacuous(), *zero, *(self.update.unproven() if self.update is not None else ()))
+        alone = (
+            f"{label}: what its forward computes, since it has no reference; its gradients fit it"
+            for label in (self.plan().without_reference() if self.recorded.first.input is not None else ())
+        )
+        return (*self.vacuous(), *zero, *alone, *(self.update.unproven() if self.update is not None else ()))
 
     def vacuous(self) -> tuple[str, ...]:
         """A sentence for each tensor that was zero everywhere in all compared steps, though it need not be."""

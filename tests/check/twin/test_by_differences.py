@@ -136,6 +136,18 @@ def test_where_a_lookup_jumps_the_slopes_beside_the_jump_are_judged_at_their_own
             assert any("differences can't judge" in sentence for sentence in report.vacuous) or not report.agrees
 
 
+def test_a_training_says_that_a_forward_without_a_reference_is_not_proven() -> None:
+    model = Sequential(Linear(3, 3), Elementwise(lambda x: x * x, lambda x: 2 * x), Linear(3, 2), seed=0)
+    checker = GradientChecker(model, MSELoss())
+    assert checker.unproven() == ()  # before a step nobody knows
+    with checker.recording():
+        input, target = (np.random.default_rng(size).standard_normal((4, size), np.float32) for size in (3, 2))
+        checker.run(input, target)
+    checker.compare()
+    sentence = "1 (Elementwise): what its forward computes, since it has no reference; its gradients fit it"
+    assert checker.unproven() == (sentence,)
+
+
 def test_a_training_step_says_what_it_could_not_judge() -> None:
     model = Sequential(Linear(3, 3), Elementwise(lambda x: x + (x > 0), np.ones_like), Tanh(), dtype="float64")
     model.load_state_dict({"0.weight": np.eye(3), "0.bias": np.zeros(3)})
