@@ -10,7 +10,7 @@ import torch
 from own_layers import FORMULAS, own_layer
 from slow_cases import crossed, slow
 
-from nn_manual import GradientMismatch, Layer, Linear, ReLU, Sequential, Tanh
+from nn_manual import GradientMismatch, Layer, Linear, MSELoss, ReLU, Sequential, Tanh
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.upstream import UpstreamLoss
@@ -155,13 +155,14 @@ def test_a_training_step_says_what_it_could_not_judge() -> None:
     with checker.recording():
         checker.run(np.array([[0.0, 1.0, -3.0]]), np.ones((1, 3)))
     assert checker.compare().not_judged == {"1.grad_input"}
+    of_forward = "1 (Elementwise): what its forward computes"
     assert [sentence.partition(",")[0] for sentence in checker.unproven()] == [
-        "1 (Elementwise): differences can't judge 1.grad_input"
+        "1 (Elementwise): differences can't judge 1.grad_input", of_forward
     ]
     with checker.recording():
         checker.run(np.array([[0.5, 1.0, -2.0]]), np.ones((1, 3)))
     assert checker.compare().not_judged == frozenset()
-    assert checker.unproven() == ()
+    assert [sentence.partition(",")[0] for sentence in checker.unproven()] == [of_forward]
 
 
 def test_a_sum_that_cancels_is_zero_up_to_rounding() -> None:
