@@ -31,6 +31,7 @@ from matplotlib.lines import Line2D
 from slow_cases import slow
 
 from nn_manual.errors import ConfigError, DataError
+from nn_manual.plotting import figure as plotting_figure
 from nn_manual.plotting.figure import curves_of, draw_runs, plot_runs
 from nn_manual.plotting.saving import FORMATS, SETTINGS
 from nn_manual.run_directory.ledger_table import MISMATCH, ROUNDING
@@ -160,6 +161,15 @@ def test_a_run_that_stopped_says_where_and_why() -> None:
     assert names_of(figure)[1].endswith("b; no epoch has ended)")
     assert len(names_of(figure)[1]) == 74
     assert figure.legends[0]._ncols == 1  # type: ignore[attr-defined]  # two such labels are wider than the figure
+
+
+@pytest.mark.parametrize(("length", "num_columns"), [(62, 2), (63, 1)])
+def test_two_columns_of_labels_fit_up_to_a_length(
+    length: int, num_columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plotting_figure, "_labels", lambda runs: ["x" * length] + ["b"] * (len(runs) - 1))
+    figure = draw_runs([make_run([1.0], [1e-7], name=name) for name in "ab"])
+    assert figure.legends[0]._ncols == num_columns  # type: ignore[attr-defined]  # matplotlib has no other way
 
 
 @pytest.mark.parametrize("name", [slow(r"_runs/$\bad$"), "$a$", slow("runs/実行")])

@@ -52,6 +52,12 @@ def test_each_form(base: Array, made: Callable[[Array], Array], text: str) -> No
     assert is_same(view, view_of(eval(f"base{text}", {"base": base, "np": np}), base))
 
 
+def test_rows_of_an_array_that_begins_behind_the_storage() -> None:
+    """Rows are counted from its own beginning."""
+    base, view = BASE[1:], BASE[2].reshape(-1, 2)
+    assert suffix(view_of(base, BASE), view_of(view, BASE)) == "[1].reshape(-1, 2)"
+
+
 def test_what_lies_elsewhere_has_none() -> None:
     assert suffix(view_of(BASE[:3], BASE), view_of(BASE[2:4], BASE)) is None
     assert suffix(view_of(BASE, BASE), view_of(BASE, BASE)._replace(storage=1)) is None

@@ -13,8 +13,29 @@ from benchmarks.planted.faults import NUM_FAULTS, drawn
 from benchmarks.planted.running import State
 from benchmarks.processes import ROOT
 
+_EXAMPLE = "another example of the same kind, which the tests take as well"
 #: Faults that change nothing that could be seen, by their names, with the reason.
-EQUIVALENT: dict[str, str] = {}
+EQUIVALENT: dict[str, str] = {
+    "nn_manual/layers/normalization.py: (cls(3, bias=False), (2, 5, 3)), -> (cls(3, bias=False), (2, 6, 3)),": _EXAMPLE,
+    "nn_manual/layers/pooling.py: (cls([3, 2]), (2, 1, 4, 5)), -> (cls([3, 2]), (2, 1, 5, 5)),": _EXAMPLE,
+    "nn_manual/layers/embedding.py: return [(cls(4, 2), (3, 4, 2)), (cls(5, 3), (2, 3, 3)), (cls(3, 3), (3, 3, 3))] -> "
+    "return [(cls(4, 2), (3, 4, 2)), (cls(5, 3), (2, 4, 3)), (cls(3, 3), (3, 3, 3))]": _EXAMPLE,
+    "nn_manual/layers/embedding.py: return [(cls(5, 3), (4,)), (cls(3, 2, padding_idx=1), (4, 3)), "
+    "(cls(4, 4, padding_idx=-1), (4, 2, 2))] -> return [(cls(5, 3), (4,)), (cls(3, 2, padding_idx=2), (4, 3)), "
+    "(cls(4, 4, padding_idx=-1), (4, 2, 2))]": _EXAMPLE,
+    "nn_manual/optim/schedulers.py: return [cls(), cls(factor=1e-3, total_iters=1500), cls(total_iters=0)] -> "
+    "return [cls(), cls(factor=1e-3, total_iters=1500), cls(total_iters=1)]": (
+        "another example; tests/optim/test_schedulers.py has total_iters=0 of its own"
+    ),
+    "nn_manual/unroll/script.py: return own._replace(lines=lines, fixed=dict(zip(own.fixed, texts, strict=True))) -> "
+    "return own._replace(lines=lines, fixed=dict(zip(own.fixed, texts, strict=False)))": (
+        "the texts are made of own.fixed, one for each: strict only says so"
+    ),
+    "nn_manual/compile/program.py: return Fence(Access(-1, 0, (), byte), tuple(reads), trace.operations[-1]) -> "
+    "return Fence(Access(-1, 0, (), byte), tuple(reads), trace.operations[-2])": (
+        "the operation only says at which line a kernel is that doesn't compile, and this one always does"
+    ),
+}
 
 
 def main(commit: str | None, folder: Path, count: int = NUM_FAULTS) -> int:
