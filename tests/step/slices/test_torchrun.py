@@ -9,7 +9,7 @@ import pytest
 from nn_manual.errors import ConfigError, Interrupted
 from nn_manual.step.slices import torchrun
 from nn_manual.step.slices.process_group import ALONE
-from nn_manual.step.slices.torchrun import processes
+from nn_manual.step.slices.torchrun import TorchGroup, processes
 
 SECOND_OF_TWO = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
@@ -66,3 +66,22 @@ def test_of_those_that_are_stopped_before_they_meet_the_first_says_so(
     with pytest.raises(Interrupted) as caught, processes():
         pass
     assert caught.value.is_told is is_told  # type: ignore[attr-defined]  # any error can carry it
+
+
+@pytest.mark.parametrize(
+    ("rank", "by_torchrun", "is_master"), [("0", "False", True), ("1", "False", False), ("0", "True", False)]
+)
+def test_the_first_process_has_the_store_unless_torchrun_has_it(
+    rank: str, by_torchrun: str, is_master: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def new_store(group: TorchGroup, prefix: str, *, is_master: bool = False) -> None:  # noqa: ARG001 - the method's
+        made.append(is_master)
+
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", by_torchrun)
+    monkeypatch.setattr(TorchGroup, "_new_store", new_store)
+    monkeypatch.setattr(torchrun, "RollCall", lambda *_: None)
+    TorchGroup(1.0)
+    assert made == [is_master, False]  # that of this start is one more connection
