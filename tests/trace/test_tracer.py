@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -133,3 +134,21 @@ def test_a_replay_takes_little_memory_and_may_work_in_place() -> None:
     assert peak < 5 * values.nbytes, "51 arrays were made, but at most three are used at a time"
     assert replay(trace, {"x": values}, in_place=True)["x"] is values
     assert np.all(values == 50)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: np.copyto(x, 2.0),
+        lambda x: np.put(x, [0, 1, 2], 2.0),
+        lambda x: np.put_along_axis(x, np.arange(3), 2.0, axis=0),
+        lambda x: np.add.at(x, np.arange(3), 2.0),
+        lambda x: np.add(x, 2.0, out=x),
+    ],
+)
+def test_what_is_written_is_there_while_it_is_traced(write: Callable[[Array], None]) -> None:
+    """A formula may make indices of it, whose shapes NumPy then says."""
+    array = np.zeros(3)
+    with Tracer({}) as tracer:
+        write(tracer.give("x", array))
+    assert array.tolist() == [2.0, 2.0, 2.0]
