@@ -84,7 +84,9 @@ def test_read_idx_dimensions(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not INSTALLED.is_dir(), reason="Debian's package dataset-fashion-mnist is not installed")
+@pytest.mark.slow
 def test_the_real_fashion_mnist() -> None:
+    """It alone reads all 70,000 images."""
     train, validation, *_ = FashionMNIST(INSTALLED).load(0, np.dtype(np.float32))
     assert train.input.shape == (60000, 784)
     assert validation.input.shape == (10000, 784)

@@ -194,7 +194,9 @@ def test_one_class_is_refused() -> None:
         ManualClassifier().fit([[0.0], [1.0]], ["a", "a"])
 
 
+@pytest.mark.slow
 def test_without_checks_torch_is_not_loaded() -> None:
+    """It alone trains an estimator in a process of its own."""
     code = """
 import sys
 from nn_manual import ManualRegressor

@@ -308,9 +308,11 @@ class TestRuns:
         resume(tmp_path / "run")
         assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
 
+    @pytest.mark.slow
     def test_a_mismatch_is_replayed(
         self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """It alone replays a step with lengths."""
         with monkeypatch.context() as context:
             context.setattr(PaddedLSTM, "backward", wrong_backward)
             found = mismatch(tmp_path / "run", config_path.read_text())

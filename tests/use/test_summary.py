@@ -264,7 +264,9 @@ def test_composites_and_shared_parameters() -> None:
     assert "a parameter that several layers share counts once in the total" in lines
 
 
+@pytest.mark.slow
 def test_images() -> None:
+    """It alone shows the layers of config/convnet.yaml."""
     lines = summary(load_config(ROOT / "config" / "convnet.yaml")).splitlines()
     assert lines[0] == "FashionMNIST: examples of 784"
     # 28 x 28 places with 3 x 3 weights of 16 channels; 1 / std and weight for each element.
