@@ -105,9 +105,9 @@ def _in_passes(block: Block) -> tuple[Array, Array]:
 
 def _largest_magnitudes(rows: Array) -> Array:
     """max|number| of each row of (rows, numbers). Two reductions take less time than one over magnitudes, which would
-    be written first.
+    be written first. What is added makes 0 of -0: the same bits in all ways to the number.
     """
-    largest: Array = np.maximum(np.maximum.reduce(rows, axis=1), -np.minimum.reduce(rows, axis=1))
+    largest: Array = np.maximum(np.maximum.reduce(rows, axis=1), -np.minimum.reduce(rows, axis=1)) + 0
     return largest
 
 

@@ -53,6 +53,15 @@ def test_the_differences_are_those_of_whole_tensors(dtype: str, num_steps: int, 
             assert np.array_equal(array, same)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("num_steps", [1, 7])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_nothing_has_the_bits_of_zero_without_a_sign(zero: float, num_steps: int, dtype: str) -> None:
+    arrays = [np.full((num_steps, *shape), zero, dtype) for shape in SHAPES]
+    for found in worst_differences(arrays, [array.copy() for array in arrays], num_steps=num_steps):
+        assert found.tobytes() == np.zeros_like(found).tobytes()
+
+
 @pytest.mark.parametrize("tensor", range(len(SHAPES)))
 @pytest.mark.parametrize(("number", "found"), [(np.nan, np.nan), (np.inf, np.inf), (-np.inf, np.inf)])
 def test_what_is_no_number_shows_in_its_step_alone(tensor: int, number: float, found: float) -> None:
