@@ -39,7 +39,7 @@ class StepGroup:
 
     def __init__(self, checker: GradientChecker, plan: Plan, memory: Array, threads: int | None = None) -> None:
         assert checker.optimizer is not None  # a trainer's checker has one
-        self.model, self.optimizer, self.plan, self._checker = checker.model, checker.optimizer, plan, checker
+        self.optimizer, self.plan, self._checker = checker.optimizer, plan, checker
         self.proves_updates = checker.model.num_parameters < LARGE_UPDATE
         self.ring = Ring(
             plan, checker.recorded, checker.model, checker.optimizer, memory, with_updates=self.proves_updates
