@@ -107,7 +107,7 @@ def torch_results(loss: Loss, prediction: Array, target: Array) -> dict[str, Arr
         are_rows = isinstance(loss, OfClasses) and prediction.ndim == 2 and target.dtype.kind == "i"
         torch_target = leaves["target"].reshape(-1) if are_rows else leaves["target"]
         value = getattr(torch.nn, type(loss).__name__)(**options)(leaves["prediction"], torch_target)
-    value.backward()
+    value.backward()  # type: ignore[no-untyped-call]  # torch's, of a loss found by name
     gradients = {f"grad_{name}": leaf.grad.numpy() for name, leaf in leaves.items() if leaf.grad is not None}
     return {"loss": value.detach().numpy(), **gradients}
 
