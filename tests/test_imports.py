@@ -107,8 +107,8 @@ def test_every_public_name_is_there() -> None:
         assert getattr(nn_manual, name).__name__.rpartition(".")[2] == name
     assert len(nn_manual.__all__) == len(set(nn_manual.__all__))
     assert {"ops", "Tanh", "MSELoss", "StepLR", "clip_grad_norm", "Trainer"} <= set(dir(nn_manual))
-    with pytest.raises(AttributeError, match=r"^module 'nn_manual' has no attribute 'Conv3d'$"):
-        nn_manual.Conv3d  # noqa: B018 - the lookup itself
+    with pytest.raises(AttributeError, match=r"^module 'nn_manual' has no attribute 'Conv4d'$"):
+        nn_manual.Conv4d  # noqa: B018 - the lookup itself
 
 
 @pytest.mark.parametrize(

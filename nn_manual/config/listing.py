@@ -74,7 +74,8 @@ def _entry(name: str, component: type) -> str:
     entries = keys(component)
     width = max((len(key) for key, _, _ in entries), default=0)
     for key, kind, value in entries:
-        lines.append(f"{indent}  {key:{width}}  {kind}" + ("" if value is None else f" = {value}"))
+        text = f"{indent}  {key:{width}}  {kind}" + ("" if value is None else f" = {value}")
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent=" " * (len(indent) + width + 4))
     return "\n".join(lines)
 
 

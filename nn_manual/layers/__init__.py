@@ -1,31 +1,54 @@
 """Layers: each its configuration, its formulas and their derivation."""
 
 from nn_manual.layers.activations import GELU, Activation, ReLU, Sigmoid, SiLU, Tanh
+from nn_manual.layers.adaptive_pooling import AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d
 from nn_manual.layers.attention import CausalSelfAttention
+from nn_manual.layers.average_pooling import AvgPool1d, AvgPool2d, AvgPool3d
 from nn_manual.layers.base import Layer
-from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d
+from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from nn_manual.layers.branches import Concat, Sum
 from nn_manual.layers.composite import Composite
 from nn_manual.layers.containers import Residual
-from nn_manual.layers.convolution import Conv2d
-from nn_manual.layers.dropout import Dropout
+from nn_manual.layers.convolution import Conv1d, Conv2d, Conv3d
+from nn_manual.layers.dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
 from nn_manual.layers.embedding import Embedding, LearnedPositions
 from nn_manual.layers.exponential_units import CELU, ELU, SELU
 from nn_manual.layers.gated_linear_unit import GLU
+from nn_manual.layers.group_normalization import GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from nn_manual.layers.gru import GRU
 from nn_manual.layers.hard_activations import Hardshrink, Hardsigmoid, Hardswish, Softshrink
 from nn_manual.layers.learned_slope import PReLU
 from nn_manual.layers.linear import Linear
 from nn_manual.layers.lstm import LSTM
+from nn_manual.layers.max_pooling import MaxPool1d, MaxPool2d, MaxPool3d
 from nn_manual.layers.normalization import LayerNorm, RMSNorm
 from nn_manual.layers.padded_recurrent import PaddedGRU, PaddedLSTM, PaddedRNN
+from nn_manual.layers.padding import (
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
+)
 from nn_manual.layers.piecewise_activations import Hardtanh, LeakyReLU, ReLU6, Threshold
-from nn_manual.layers.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
+from nn_manual.layers.rearranging import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from nn_manual.layers.rnn import RNN
 from nn_manual.layers.shape import Flatten, Identity, Unflatten
 from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
 from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmin
 from nn_manual.layers.time_pooling import PaddedTimePool, TimePool
+from nn_manual.layers.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from nn_manual.layers.upsampling import Upsample
 from nn_manual.layers.with_buffers import LayerWithBuffers
 from nn_manual.layers.with_lengths import LayerWithLengths
 from nn_manual.layers.with_noise import LayerWithNoise
@@ -40,22 +63,46 @@ __all__ = [
     "RNN",
     "SELU",
     "Activation",
+    "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
     "BatchNorm1d",
     "BatchNorm2d",
+    "BatchNorm3d",
     "CausalSelfAttention",
+    "ChannelShuffle",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
     "Composite",
     "Concat",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "Conv1d",
     "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
     "Embedding",
     "Flatten",
+    "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
     "Identity",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "Layer",
     "LayerNorm",
     "LayerWithBuffers",
@@ -66,16 +113,26 @@ __all__ = [
     "Linear",
     "LogSigmoid",
     "LogSoftmax",
+    "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
     "Mish",
     "PReLU",
     "PaddedGRU",
     "PaddedLSTM",
     "PaddedRNN",
     "PaddedTimePool",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "RMSNorm",
     "ReLU",
     "ReLU6",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
     "Residual",
     "SiLU",
     "Sigmoid",
@@ -90,4 +147,8 @@ __all__ = [
     "Threshold",
     "TimePool",
     "Unflatten",
+    "Upsample",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
 ]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.layers.base import Layer
+from nn_manual.layers.fast_forms import mean_over
+from nn_manual.layers.windows import names_of
 from nn_manual.layers.with_buffers import LayerWithBuffers
 
 
@@ -49,6 +50,8 @@ class BatchNorm(LayerWithBuffers):
     Source: Ioffe and Szegedy, 2015. Raises ValueError for an input of another shape and, as torch does, for an input
     with a single value for each feature in training.
     """
+
+    num_dims: ClassVar[int]
 
     num_features: int
     eps: float = 1e-5
@@ -159,9 +162,13 @@ class BatchNorm(LayerWithBuffers):
                 running *= 1 - momentum
                 running += momentum * of_batch.ravel()
 
-    @abstractmethod
     def check_shape(self, input_shape: Shape) -> None:
         """Raise ValueError for a shape of input that the class doesn't take."""
+        if len(input_shape) != 2 + self.num_dims or input_shape[1] != self.num_features:
+            raise ValueError(
+                f"{type(self).__name__} takes (batch, num_features={self.num_features}, {names_of(self.num_dims)}), "
+                f"the input has shape {input_shape}"
+            )
 
     def _affine(self, normalized: Array) -> Array:
         if not self.affine:
@@ -180,15 +187,11 @@ class BatchNorm(LayerWithBuffers):
         return (slice(None), *[np.newaxis] * (num_dimensions - 2))
 
 
-def mean_over(array: Array, axes: tuple[int, ...]) -> Array:
-    """array.mean(axis=axes, keepdims=True); 0 for an array without values, where nothing is computed with it."""
-    mean: Array = array.mean(axis=axes, keepdims=True) if array.size else array.sum(axis=axes, keepdims=True)
-    return mean
-
-
 @dataclass(eq=False)
 class BatchNorm1d(BatchNorm):
     """BatchNorm of vectors, or of sequences: input (batch, num_features) or (batch, num_features, length)."""
+
+    num_dims = 1
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
@@ -213,6 +216,8 @@ class BatchNorm1d(BatchNorm):
 class BatchNorm2d(BatchNorm):
     """BatchNorm of images, each channel over the batch and all pixels: input (batch, num_features, height, width)."""
 
+    num_dims = 2
+
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
         """Each setting."""
@@ -222,10 +227,20 @@ class BatchNorm2d(BatchNorm):
             (cls(2, affine=False, track_running_stats=False), (1, 2, 3, 2)),
         ]
 
-    def check_shape(self, input_shape: Shape) -> None:
-        """As in every batch normalization."""
-        if len(input_shape) != 4 or input_shape[1] != self.num_features:
-            raise ValueError(
-                f"BatchNorm2d takes (batch, num_features={self.num_features}, height, width), "
-                f"the input has shape {input_shape}"
-            )
+
+@dataclass(eq=False)
+class BatchNorm3d(BatchNorm):
+    """BatchNorm of volumes, each channel over the batch and all places: input (batch, num_features, depth, height,
+    width).
+    """
+
+    num_dims = 3
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Each setting."""
+        return [
+            (cls(2), (3, 2, 1, 2, 3)),
+            (cls(1, eps=0.1, momentum=None), (2, 1, 2, 2, 2)),
+            (cls(2, affine=False, track_running_stats=False), (1, 2, 2, 3, 1)),
+        ]

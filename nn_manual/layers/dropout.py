@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
+from nn_manual.layers.windows import check_images
 from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.streams import RowGenerator
 
@@ -48,26 +49,89 @@ class Dropout(LayerWithNoise):
         """One term: each element is one product."""
         return 1
 
-    def forward(self, input: Array) -> tuple[Array, Array]:
-        """The output, and the mask that backward needs."""
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Shape]]:
+        """The output. Saved are the mask and the input's shape."""
+        self.output_shape(input.shape)
         check_mask(self, input.shape)
         mask: Array = self.noise.mask
-        return input * mask, mask
+        return input * mask, (mask, input.shape)
 
     def infer(self, input: Array) -> Array:
         """The input."""
         return input
 
-    def backward(self, saved: Array, grad_output: Array) -> Array:
+    def backward(self, saved: tuple[Array, Shape], grad_output: Array) -> Array:
         """grad_output * mask."""
-        mask = saved
-        self.check_gradient(grad_output, mask.shape)
+        mask, input_shape = saved
+        self.check_gradient(grad_output, input_shape)
         grad_input: Array = grad_output * mask
         return grad_input
 
     def reference(self, input: Any, mask: Any) -> Any:
         """The definition, on torch tensors: torch's class would draw another mask."""
         return input * mask
+
+
+@dataclass(eq=False)
+class ChannelDropout(Dropout):
+    """Dropout of whole channels, input (batch, channels, *size): neighbours in an image say much the same.
+
+        output     = input * mask
+        grad_input = grad_output * mask
+
+    The mask (batch, channels, 1, ...) is 0 with probability p, and otherwise 1 / (1 - p). Derivation: as for Dropout.
+    Source: Tompson et al., 2015. Raises ValueError for p outside 0 to 1, and an input of another shape.
+    """
+
+    num_dims: ClassVar[int]
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's shape."""
+        check_images(type(self).__name__, input_shape, self.num_dims)
+        return input_shape
+
+    def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        """mask (batch, channels, 1, ...)."""
+        return {"mask": (*input_shape[:2], *[1] * self.num_dims)}
+
+
+@dataclass(eq=False)
+class Dropout1d(ChannelDropout):
+    """Channels of sequences zeroed at random in training, each with probability p, input (batch, channels, length)."""
+
+    num_dims = 1
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Some channels are kept and some not, and all are kept."""
+        return [(cls(), (4, 3, 2)), (cls(0), (3, 3, 3))]
+
+
+@dataclass(eq=False)
+class Dropout2d(ChannelDropout):
+    """Channels of images zeroed at random in training, each with probability p, input (batch, channels, height, width).
+    """
+
+    num_dims = 2
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Some channels are kept and some not, and all are kept."""
+        return [(cls(), (4, 3, 1, 2)), (cls(0), (2, 3, 3, 3))]
+
+
+@dataclass(eq=False)
+class Dropout3d(ChannelDropout):
+    """Channels of volumes zeroed at random in training, each with probability p, input (batch, channels, depth, height,
+    width).
+    """
+
+    num_dims = 3
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Some channels are kept and some not, and all are kept."""
+        return [(cls(), (4, 3, 1, 2, 1)), (cls(0), (2, 2, 2, 2, 2))]
 
 
 def draw_mask(mask: Array, p: float, generator: RowGenerator) -> None:

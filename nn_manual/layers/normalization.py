@@ -8,7 +8,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.layers.base import Layer
-from nn_manual.layers.fast_forms import sum_rows
+from nn_manual.layers.fast_forms import mean_over, sum_rows
 
 
 @dataclass(eq=False)
@@ -50,8 +50,31 @@ class OverLastDimensions(Layer):
         return array.reshape(-1, size_of(self.shape))
 
 
+class OfRows(Layer):
+    """Normalization of rows (rows, size), each by itself, to mean 0 and variance 1: LayerNorm's formulas, for layers
+    that shape their input as rows.
+    """
+
+    eps: float
+
+    def _normalized_rows(self, input: Array) -> tuple[Array, Array]:
+        """`normalized`, and `std` (rows, 1)."""
+        centered = input - mean_over(input, 1)
+        std = np.sqrt(mean_over(centered * centered, 1) + self.eps)
+        normalized = np.divide(centered, std, out=centered)
+        return normalized, std
+
+    def _grad_of_rows(self, grad_normalized: Array, normalized: Array, std: Array) -> Array:
+        """`grad_input`."""
+        grad_input: Array = grad_normalized - mean_over(grad_normalized, 1)
+        projection = mean_over(grad_normalized * normalized, 1)
+        grad_input -= normalized * projection
+        grad_input /= std
+        return grad_input
+
+
 @dataclass(eq=False)
-class LayerNorm(OverLastDimensions):
+class LayerNorm(OfRows, OverLastDimensions):
     """Normalization over the last dimensions, input (..., *normalized_shape) to output of the same shape.
 
     `normalized_shape` is a list of sizes, or one size. Parameters: weight and bias, each of that shape; none of them if
@@ -119,10 +142,8 @@ class LayerNorm(OverLastDimensions):
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
         """The output. Saved are `normalized` and `std`."""
         self.output_shape(input.shape)
-        shape, input = input.shape, self.examples_as_rows(input)
-        centered = input - input.mean(axis=1, keepdims=True)
-        std = np.sqrt((centered * centered).mean(axis=1, keepdims=True) + self.eps)
-        normalized = np.divide(centered, std, out=centered)
+        shape = input.shape
+        normalized, std = self._normalized_rows(self.examples_as_rows(input))
         output = normalized
         if self.elementwise_affine:
             output = output * self.param.weight.ravel()
@@ -141,11 +162,7 @@ class LayerNorm(OverLastDimensions):
             if self.bias:
                 sum_rows(grad_rows, out=self.grad.bias.reshape(-1))
             grad_normalized = grad_rows * self.param.weight.ravel()
-        grad_input: Array = grad_normalized - grad_normalized.mean(axis=1, keepdims=True)
-        projection = (grad_normalized * normalized).mean(axis=1, keepdims=True)
-        grad_input -= normalized * projection
-        grad_input /= std
-        return grad_input.reshape(grad_output.shape)
+        return self._grad_of_rows(grad_normalized, normalized, std).reshape(grad_output.shape)
 
 
 @dataclass(eq=False)

@@ -1,51 +1,76 @@
-"""The windows of an image that a kernel sees, for convolution and pooling."""
+"""The windows of an image that a kernel sees, for convolution and pooling, in one, two and three dimensions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
 
-#: One number for height and width, or one for each.
-Pair: TypeAlias = int | list[int]
+#: One number for all dimensions of an image, or one for each.
+Sizes: TypeAlias = int | list[int]
+Size = TypeVar("Size")
 
 
-def pair(value: Pair) -> tuple[int, int]:
-    """Height and width."""
-    return (value, value) if isinstance(value, int) else (value[0], value[1])
+def of_each(value: int | Sequence[Size], num_dims: int) -> tuple[int | Size, ...]:
+    """The setting's number for each dimension."""
+    return (value,) * num_dims if isinstance(value, int) else tuple(value)
 
 
-def check_pair(name: str, value: int | Sequence[int | None], least: int) -> None:
-    """Raise ValueError unless the setting is one or two numbers, each None or at least `least`."""
-    sizes = [value] * 2 if isinstance(value, int) else value
-    if len(sizes) != 2:
-        raise ValueError(f"{name} is one number, or two for height and width, not {value}")
+def names_of(num_dims: int) -> str:
+    """What the dimensions of an image are called: "height, width"."""
+    return "length" if num_dims == 1 else ", ".join(("depth", "height", "width")[-num_dims:])
+
+
+def check_sizes(name: str, value: int | Sequence[int | None], num_dims: int, least: int) -> None:
+    """Raise ValueError unless the setting is one number, or one for each dimension, each None or at least `least`."""
+    sizes = of_each(value, num_dims)
+    if len(sizes) != num_dims:
+        raise ValueError(f"{name} is one number, or a list of {num_dims} for {names_of(num_dims)}, not {value}")
     if any(size is not None and size < least for size in sizes):
         raise ValueError(f"{name} must be at least {least}, not {value}")
 
 
+def check_images(name: str, input_shape: Shape, num_dims: int, channels: str = "channels") -> None:
+    """Raise ValueError unless the shape is (batch, channels, ...), with so many dimensions behind. `name` is the
+    layer's, and `channels` says which it takes.
+    """
+    if len(input_shape) != 2 + num_dims:
+        raise ValueError(f"{name} takes (batch, {channels}, {names_of(num_dims)}), the input has shape {input_shape}")
+
+
 @dataclass
 class Windows:
-    """Windows of `kernel_size` numbers that are `dilation` apart. The windows are `stride` apart, in an image with a
-    frame of `padding`. Raises ValueError for sizes out of range.
+    """Windows of `kernel_size` numbers that are `dilation` apart. The windows are `stride` apart, in an image of
+    `num_dims` dimensions with a frame of `padding`. With `ceil_mode`, the last window may reach beyond the frame, if it
+    begins before the frame's end. Raises ValueError for sizes out of range.
     """
 
-    kernel_size: Pair
-    stride: Pair
-    padding: Pair
-    dilation: Pair = 1
+    num_dims: int
+    kernel_size: Sizes
+    stride: Sizes
+    padding: Sizes
+    dilation: Sizes = 1
+    ceil_mode: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("kernel_size", 1), ("stride", 1), ("padding", 0), ("dilation", 1)):
-            check_pair(name, getattr(self, name), least)
+            check_sizes(name, getattr(self, name), self.num_dims, least)
+        self._kernel, self._strides, self._frame, self._steps = (
+            of_each(value, self.num_dims) for value in (self.kernel_size, self.stride, self.padding, self.dilation)
+        )
 
-    def output_size(self, name: str, input_shape: Shape) -> tuple[int, int]:
-        """How many windows there are from top to bottom, and from left to right. Raises ValueError if none fits into
-        the image; `name` is the layer's.
+    @property
+    def kernel(self) -> Shape:
+        """kernel_size in each dimension."""
+        return self._kernel
+
+    def output_size(self, name: str, input_shape: Shape) -> Shape:
+        """How many windows there are along each dimension. Raises ValueError if none fits into the image; `name` is the
+        layer's.
         """
         sizes = []
         for axis, kernel, stride, padding, dilation in self._by_axis():
@@ -56,7 +81,23 @@ class Windows:
                     f"the input has shape {input_shape} and a padding of {padding}"
                 )
             sizes.append(room // stride + 1)
-        return sizes[0], sizes[1]
+            if self.ceil_mode and room % stride and sizes[-1] * stride < input_shape[2 + axis] + padding:
+                sizes[-1] += 1
+        return tuple(sizes)
+
+    def image_size(self, name: str, places_shape: Shape, extra: Sequence[int]) -> Shape:
+        """The size of an image in which there are so many windows along each dimension, with `extra` numbers at its
+        end. Raises ValueError where there would be no number; `name` is the layer's.
+        """
+        sizes = []
+        for (axis, kernel, stride, padding, dilation), more in zip(self._by_axis(), extra, strict=True):
+            sizes.append((places_shape[2 + axis] - 1) * stride - 2 * padding + dilation * (kernel - 1) + more + 1)
+            if sizes[-1] < 1:
+                raise ValueError(
+                    f"{name} would make {sizes[-1]} numbers in dimension {2 + axis}: the input has shape "
+                    f"{places_shape}, kernel_size is {kernel}, stride {stride} and padding {padding}"
+                )
+        return tuple(sizes)
 
     def check_none_outside(self, name: str, input_shape: Shape) -> None:
         """Raise ValueError if a window has numbers of the frame only, which dilation makes possible. `name` is the
@@ -73,7 +114,7 @@ class Windows:
     def most_windows(self, name: str, input_shape: Shape) -> int:
         """The largest number of windows that contain the same number of the image. `name` is the layer's."""
         most = 1
-        for axis in (0, 1):
+        for axis in range(self.num_dims):
             places = self._places(name, input_shape, axis)
             inside = places[(places >= 0) & (places < input_shape[2 + axis])]
             most *= int(np.bincount(inside).max(initial=0))
@@ -86,42 +127,44 @@ class Windows:
         places: Array = first + np.arange(kernel) * dilation
         return places
 
-    def of(self, input: Array, outside: float = 0) -> Iterator[Array]:
-        """For each place in the window, row by row, the numbers of all windows there: (batch, channels, *output_size).
-        The frame holds the number `outside`.
+    def of(self, image: Array, num_windows: Shape, outside: float = 0) -> Iterator[Array]:
+        """For each place in the window, row by row, the numbers of the first `num_windows` windows along each dimension
+        there: (batch, channels, *num_windows). The frame holds the number `outside`.
         """
-        padded = self._framed(input, input.shape, outside)
-        self._inside(padded)[...] = input
-        return self._views(padded, self.output_size("", input.shape))
+        padded = self._framed(image, image.shape, num_windows, outside)
+        self._inside(padded, image.shape[2:])[...] = image
+        return self._views(padded, num_windows)
 
     def back(self, parts: Iterable[Array], image_size: Shape) -> Array:
         """The sum of `parts`, one for each place in the window, as an image: each is added where `of` takes it from."""
         parts = list(parts)
-        shape = (*parts[0].shape[:2], *image_size)
-        padded = self._framed(parts[0], shape, 0)
-        for view, part in zip(self._views(padded, self.output_size("", shape)), parts, strict=True):
+        num_windows = parts[0].shape[2:]
+        padded = self._framed(parts[0], (*parts[0].shape[:2], *image_size), num_windows, 0)
+        for view, part in zip(self._views(padded, num_windows), parts, strict=True):
             view += part
-        return self._inside(padded)
+        return self._inside(padded, image_size)
 
     def _by_axis(self) -> Iterator[tuple[int, int, int, int, int]]:
-        settings = zip(*map(pair, (self.kernel_size, self.stride, self.padding, self.dilation)), strict=True)
+        settings = zip(self._kernel, self._strides, self._frame, self._steps, strict=True)
         return ((axis, *of_axis) for axis, of_axis in enumerate(settings))
 
-    def _framed(self, like: Array, shape: Shape, outside: float) -> Array:
-        top, left = pair(self.padding)
-        return np.full_like(like, outside, shape=(*shape[:2], shape[2] + 2 * top, shape[3] + 2 * left))
+    def _framed(self, like: Array, shape: Shape, num_windows: Shape, outside: float) -> Array:
+        """The frame with room for an image of this shape, and for the windows that reach beyond it."""
+        sizes = []
+        for axis, kernel, stride, padding, dilation in self._by_axis():
+            last = (num_windows[axis] - 1) * stride + dilation * (kernel - 1)
+            sizes.append(max(shape[2 + axis] + 2 * padding, last + 1))
+        return np.full_like(like, outside, shape=(*shape[:2], *sizes))
 
-    def _inside(self, padded: Array) -> Array:
-        top, left = pair(self.padding)
-        return padded[:, :, top : padded.shape[2] - top, left : padded.shape[3] - left]
+    def _inside(self, padded: Array, size: Shape) -> Array:
+        return padded[:, :, *(slice(frame, frame + own) for frame, own in zip(self._frame, size, strict=True))]
 
-    def _views(self, padded: Array, output_size: tuple[int, int]) -> Iterator[Array]:
-        (_, height, *_), (_, width, *_) = self._by_axis()
-        for place in np.ndindex(height, width):
-            yield padded[:, :, *map(_steps, place, output_size, pair(self.stride), pair(self.dilation))]
+    def _views(self, padded: Array, num_windows: Shape) -> Iterator[Array]:
+        for place in np.ndindex(self._kernel):
+            yield padded[:, :, *map(_steps_of, place, num_windows, self._strides, self._steps)]
 
 
-def _steps(place: int, num_windows: int, stride: int, dilation: int) -> slice:
+def _steps_of(place: int, num_windows: int, stride: int, dilation: int) -> slice:
     """The indices that this place has in all windows, along one axis."""
     start = place * dilation
     return slice(start, start + (num_windows - 1) * stride + 1, stride)

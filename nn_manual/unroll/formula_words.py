@@ -144,10 +144,11 @@ class Saying:
         """
         if isinstance(node, ast.Name) and node.id not in EMPTY_NAMES:
             name = Name(node.id, layer_of(self._observed.operations[self._index].place.owner))
-            if self._named.get(name) != text:
+            if name not in self._named:
                 self._named[name] = text
                 self._speaker.say((name, " = ", *text.parts), name)
-            return of(name)
+            if self._named[name] == text:  # what isn't written yet may read the first array of this name
+                return of(name)
         made = "ones" if str(text).startswith("np.ones(") else "fixed"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             made = node.func.id.strip("_")

@@ -12,12 +12,18 @@ from comparing import TOLERANCES, assert_equal, evaluate, formulas
 from plain_layers import CLASSES, LAYERS, bound, inputs, our_results
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers import AdaptiveAvgPool2d, AvgPool2d, Conv2d, Layer, MaxPool2d, TimePool
+from nn_manual.layers import Layer, TimePool
 from nn_manual.layers.fast_forms import rows
+from nn_manual.layers.group_normalization import OverGroups
+from nn_manual.layers.padding import Padding
+from nn_manual.layers.pooling import Pooling
+from nn_manual.layers.rearranging import Rearranging
 from nn_manual.layers.recurrent import Recurrent
+from nn_manual.layers.resampling import AlongEachDimension
+from nn_manual.layers.windowed_map import WindowedMap
 
 #: Layers whose docstrings say in words what is more than a few lines of numpy: their own tests have loops instead.
-IN_WORDS = (AdaptiveAvgPool2d, AvgPool2d, Conv2d, MaxPool2d, Recurrent)
+IN_WORDS = (AlongEachDimension, OverGroups, Padding, Pooling, Rearranging, Recurrent, WindowedMap)
 STATED = [(layer, shape) for layer, shape in LAYERS if not isinstance(layer, IN_WORDS)]
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)

@@ -61,7 +61,7 @@ def test_both_dtypes_drop_the_same() -> None:
 
 def test_layers_draw_for_themselves() -> None:
     model = Sequential(Dropout(), Sequential(Dropout()), dtype="float64")
-    _, (first, (second,)) = model.forward(np.ones((20, 30)))
+    _, ((first, _), ((second, _),)) = model.forward(np.ones((20, 30)))
     assert (first != second).any()
 
 

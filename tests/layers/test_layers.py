@@ -28,7 +28,8 @@ from nn_manual.registry import components
 
 #: The parameters of each layer that an initializer fills: the weights of linear maps and of tables, no other.
 FILLED = {
-    **{name: {"weight"} for name in ("Conv2d", "Embedding", "LearnedPositions", "Linear")},
+    **{name: {"weight"} for name in ("Embedding", "LearnedPositions", "Linear")},
+    **{f"{name}{num_dims}d": {"weight"} for name in ("Conv", "ConvTranspose") for num_dims in (1, 2, 3)},
     "CausalSelfAttention": {"in_proj_weight", "out_proj.weight"},
     **{
         name: {f"weight_{map}_l{k}{way}" for map in ("ih", "hh") for k in (0, 1) for way in ("", "_reverse")}

@@ -17,16 +17,33 @@ from nn_manual.layers import (
     GRU,
     LSTM,
     RNN,
+    AvgPool1d,
     AvgPool2d,
+    AvgPool3d,
     BatchNorm1d,
     BatchNorm2d,
+    BatchNorm3d,
     CausalSelfAttention,
+    Conv1d,
     Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
     Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
     Layer,
     LearnedPositions,
     LogSoftmax,
+    MaxPool1d,
     MaxPool2d,
+    MaxPool3d,
     Softmax,
     Softmin,
 )
@@ -61,6 +78,27 @@ TABLE: list[tuple[Layer, Shape, int]] = [
     (MaxPool2d(3, stride=1), (1, 1, 7, 7), 9),
     (MaxPool2d([3, 2], stride=[2, 1], padding=1), (1, 1, 5, 4), 4),
     (AvgPool2d([3, 2]), (1, 1, 6, 4), 6),  # forward, over a window
+    (Conv1d(2, 3, 4), (5, 2, 6), 15),  # grad_weight, over batch and places
+    (Conv1d(2, 40, 4), (1, 2, 9), 160),  # a number in the middle lies in 4 windows
+    (Conv3d(3, 1, 2), (1, 3, 3, 2, 2), 24),  # weight @ columns, over a window
+    (ConvTranspose1d(2, 3, 4), (5, 2, 6), 45),  # grad_bias, over batch and the output's 9 places
+    (ConvTranspose1d(2, 3, 4, bias=False), (5, 2, 6), 30),  # grad_weight, over batch and the input's places
+    (ConvTranspose2d(7, 1, 2, stride=2), (1, 7, 1, 1), 7),  # each number of the output lies in one window
+    (ConvTranspose2d(7, 1, 2), (1, 7, 3, 3), 28),  # each in four
+    (ConvTranspose3d(1, 9, 2, bias=False), (1, 1, 1, 1, 1), 72),  # grad_input, over a window
+    (MaxPool1d(3, stride=1), (1, 1, 7), 3),
+    (MaxPool3d(3, stride=1), (1, 1, 5, 5, 5), 27),
+    (AvgPool1d(3), (1, 1, 6), 3),
+    (AvgPool3d([3, 2, 1]), (1, 1, 6, 4, 1), 6),
+    (BatchNorm3d(3), (2, 3, 1, 4, 5), 40),
+    *((layer(), shape, 1) for layer, shape in [(Dropout1d, (4, 3, 2)), (Dropout2d, (4, 3, 2, 2))]),
+    (Dropout3d(), (4, 3, 2, 2, 2), 1),
+    (GroupNorm(2, 6), (1, 6, 4), 12),  # the mean of a group
+    (GroupNorm(6, 6), (5, 6, 4), 20),  # grad_weight, over batch and places
+    (GroupNorm(6, 6, affine=False), (5, 6, 4), 4),
+    (InstanceNorm1d(3), (5, 3, 4), 4),
+    (InstanceNorm2d(3, affine=True), (5, 3, 4, 2), 40),
+    (InstanceNorm3d(3), (5, 3, 4, 2, 2), 16),
 ]
 
 

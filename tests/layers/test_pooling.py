@@ -8,41 +8,70 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from nn_manual import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
+from nn_manual import AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers.windows import pair
+from nn_manual.layers.windows import of_each
+
+MAX: list[Any] = [MaxPool1d, MaxPool2d, MaxPool3d]
+AVERAGE: list[Any] = [AvgPool1d, AvgPool2d, AvgPool3d]
 
 
-def window(pool: Any, padded: Array, n: int, c: int, y: int, x: int) -> Array:
-    """The numbers of one window of an image with its frame."""
-    (height, width), (stride_y, stride_x) = pair(pool.windows.kernel_size), pair(pool.windows.stride)
-    step_y, step_x = pair(pool.windows.dilation)
-    top, left = y * stride_y, x * stride_x
-    numbers: Array = padded[n, c, top : top + height * step_y : step_y, left : left + width * step_x : step_x]
+def window(pool: Any, framed: Array, n: int, c: int, *place: int) -> Array:
+    """The numbers of one window of an image with its frame, without those that lie beyond the frame."""
+    windows = pool.windows
+    strides, steps = (of_each(value, pool.num_dims) for value in (windows.stride, windows.dilation))
+    axes = zip(place, windows.kernel, strides, steps, strict=True)
+    slices = (slice(at * stride, at * stride + size * step, step) for at, size, stride, step in axes)
+    numbers: Array = framed[n, c][tuple(slices)]
     return numbers
 
 
-def framed(pool: Any, image: Array, value: float) -> Array:
-    (top, left) = pair(pool.padding)
-    return np.pad(image, [(0, 0), (0, 0), (top, top), (left, left)], constant_values=value)
+def in_frame(pool: Any, image: Array, value: float) -> Array:
+    frames = ((size, size) for size in of_each(pool.padding, pool.num_dims))
+    return np.pad(image, [(0, 0), (0, 0), *frames], constant_values=value)
 
 
-@pytest.mark.parametrize(("pool", "shape"), [*MaxPool2d.examples(), *AvgPool2d.examples()], ids=repr)
+@pytest.mark.parametrize(
+    ("pool", "shape"), [example for owner in (*MAX, *AVERAGE) for example in owner.examples()], ids=repr
+)
 def test_loops_agree(pool: Any, shape: Shape) -> None:
     input = np.random.default_rng(0).standard_normal(shape)
     output, _ = pool.forward(input)
-    is_max = isinstance(pool, MaxPool2d)
-    padded, counted = framed(pool, input, -math.inf if is_max else 0), framed(pool, np.ones(shape), 0)
+    is_max = type(pool) in MAX
+    framed, counted = in_frame(pool, input, -math.inf if is_max else 0), in_frame(pool, np.ones(shape), 0)
     expected = np.empty(pool.output_shape(shape))
     for place in np.ndindex(expected.shape):
-        numbers = window(pool, padded, *place)
+        numbers = window(pool, framed, *place)
         if is_max:
             expected[place] = numbers.max()
         else:
             count = numbers.size if pool.count_include_pad else window(pool, counted, *place).sum()
-            expected[place] = numbers.sum() / count
+            expected[place] = numbers.sum() / (getattr(pool, "divisor_override", None) or count)
     np.testing.assert_allclose(output, expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding", "wanted"),
+    [
+        (5, 2, 2, 0, 3),  # 0, 2, 4: the last one reaches beyond
+        (4, 2, 2, 0, 2),  # nothing is left
+        (3, 2, 2, 1, 2),  # -1, 1: one that began at 3 would begin beyond the image
+        (6, 3, 2, 1, 4),  # -1, 1, 3, 5
+        (4, 3, 3, 1, 2),  # -1, 2: all that is left lies in the frame
+    ],
+)
+def test_windows_that_reach_beyond(size: int, kernel: int, stride: int, padding: int, wanted: int) -> None:
+    pool = MaxPool1d(kernel, stride, padding, ceil_mode=True)
+    assert pool.output_shape((1, 1, size)) == (1, 1, wanted)
+    theirs = torch.nn.MaxPool1d(kernel, stride, padding, ceil_mode=True)
+    assert theirs(torch.zeros(1, 1, size)).shape == (1, 1, wanted)
+
+
+def test_a_divisor_of_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^divisor_override must not be 0$"):
+        AvgPool2d(2, divisor_override=0)
 
 
 def test_of_equal_numbers_the_first_is_the_largest() -> None:
@@ -115,8 +144,8 @@ def test_bins_that_overlap() -> None:
         (MaxPool2d, (3, 1, 2), "padding must be at most half of kernel_size=3, not 2"),
         (AvgPool2d, ([2, 4], 1, [2, 1]), "padding must be at most half of kernel_size=[2, 4], not [2, 1]"),
         (AdaptiveAvgPool2d, ([2, 0],), "output_size must be at least 1, not [2, 0]"),
-        (AdaptiveAvgPool2d, ([3],), "output_size is one number, or two for height and width, not [3]"),
-        (AvgPool2d, ([1, 2, 3],), "kernel_size is one number, or two for height and width, not [1, 2, 3]"),
+        (AdaptiveAvgPool2d, ([3],), "output_size is one number, or a list of 2 for height, width, not [3]"),
+        (AvgPool2d, ([1, 2, 3],), "kernel_size is one number, or a list of 2 for height, width, not [1, 2, 3]"),
     ],
 )
 def test_settings_that_are_refused(pool: Any, settings: tuple[Any, ...], message: str) -> None:

@@ -30,15 +30,17 @@ class Key(NamedTuple):
 
 
 def keys_of_page(heading: str) -> Iterator[Key]:
-    """The rows of the tables in a section. A component stands in a row of its own, before those of its keys."""
-    owner = ""
+    """The rows of the tables in a section. A component stands in a row of its own, before those of its keys; components
+    with the same keys may stand there together.
+    """
+    owners: list[str] = [""]
     for row in re.findall(r"^\|(.*)\|$", section(heading), re.MULTILINE):
         first, kind, value, _ = (cell.strip() for cell in row.split("|"))
         if first.startswith("**"):
-            owner = first.strip("*")
-            yield Key(owner, "", "", "")
+            owners = re.findall(r"\*\*(\w+)\*\*", first)
+            yield from (Key(owner, "", "", "") for owner in owners)
         elif first.startswith("`"):
-            yield Key(owner, first.strip("`"), kind, value.strip("`"))
+            yield from (Key(owner, first.strip("`"), kind, value.strip("`")) for owner in owners)
 
 
 def section(heading: str) -> str:

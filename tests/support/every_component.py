@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ Batches = list[tuple[Array, Array]]
 
 
 def each(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
-    """Parametrizes a test by the examples, with these names. The quick tests take the first example of each class."""
+    """Parametrizes a test by the examples, with these names. The quick tests take the first example of each family of
+    classes.
+    """
     cases = [
         pytest.param(*example, id=str(example[0]), marks=[] if is_first else [pytest.mark.slow])
         for example, is_first, _ in _by_class(examples)
@@ -38,7 +41,7 @@ def each(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorato
 
 def with_each_dtype(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
     """Parametrizes a test by the examples, with these names, and by `dtype`. The quick tests take the first example of
-    each class: of one class in one dtype, and of the next one in the other.
+    each family of classes: of one in one dtype, and of the next one in the other.
     """
     cases = [
         pytest.param(*example, dtype, id=f"{example[0]}-{dtype}", marks=marks)
@@ -50,12 +53,24 @@ def with_each_dtype(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.M
 
 
 def _by_class(examples: Sequence[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], bool, int]]:
-    """Each example, whether it is the first one of its class, and the number of that class."""
-    numbers: dict[type, int] = {}
+    """Each example, whether it is the first one of its family, and the number of that family."""
+    numbers: dict[object, int] = {}
     for example in examples:
         owner = example[0] if isinstance(example[0], type) else type(example[0])
-        is_first = owner not in numbers
-        yield example, is_first, numbers.setdefault(owner, len(numbers))
+        family = _family_of(owner)
+        is_first = family not in numbers
+        yield example, is_first, numbers.setdefault(family, len(numbers))
+
+
+def _family_of(owner: type) -> object:
+    """What tells a class from others: the class itself, unless it only says for how many dimensions its base's formulas
+    are, as Conv1d, Conv2d and Conv3d do. Then they are one family.
+    """
+    stated = {name: value for name, value in vars(owner).items() if isinstance(value, int | str) and name[:1] != "_"}
+    has_own_formulas = any(isinstance(value, FunctionType) for name, value in vars(owner).items() if name[:2] != "__")
+    if "num_dims" not in stated or has_own_formulas:
+        return owner
+    return owner.__bases__, *sorted((name, value) for name, value in stated.items() if name != "num_dims")
 
 
 def of_layer(layer: Layer, shape: Shape, dtype: str, num_batches: int) -> tuple[Sequential, Batches]:

@@ -69,8 +69,17 @@ class CausalSelfAttention(torch.nn.MultiheadAttention):
         return output
 
 
+class Upsample(torch.nn.Upsample):
+    """torch's, which takes several factors as a tuple alone."""
+
+    def __init__(self, *, scale_factor: Any, **settings: Any) -> None:
+        several = isinstance(scale_factor, torch.Tensor)  # see _with_tensors
+        super().__init__(scale_factor=tuple(scale_factor.tolist()) if several else scale_factor, **settings)
+
+
 ADAPTED: dict[str, type[torch.nn.Module]] = {
     "CausalSelfAttention": CausalSelfAttention,
+    "Upsample": Upsample,
     **{name: type(name, (_OutputAlone, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
     **{f"Padded{name}": type(name, (_OverLengths, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
 }

@@ -11,8 +11,9 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
-from nn_manual.layers.batch_normalization import BatchNorm, BatchNorm1d, BatchNorm2d, mean_over
+from nn_manual.layers.batch_normalization import BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d
 from nn_manual.layers.composite import buffer_names, descendants
+from nn_manual.layers.fast_forms import mean_over
 from nn_manual.model import Sequential
 from nn_manual.model.memory import give_buffers
 from nn_manual.step.slices.batch_statistics import BatchStatistics
@@ -129,7 +130,7 @@ def not_synchronized(layers: Mapping[str, Layer]) -> str:
     """
     for name, layer in layers.items() if has_batch_norm(layers.values()) else ():
         if not layer.children() and buffer_names(layer) and not _is_batch_norm(layer):
-            others = "and only BatchNorm1d and BatchNorm2d are synchronized"
+            others = "and only BatchNorm1d, BatchNorm2d and BatchNorm3d are synchronized"
             return f"sync_batch_norm must be false: {name} ({type(layer).__name__}) keeps buffers, {others}"
     return ""
 
@@ -161,7 +162,7 @@ def take_settings(copied: Sequential, model: Sequential) -> None:
 
 def _is_batch_norm(layer: Layer) -> bool:
     """Whether its class is the package's own: a user's that inherits from one may have other formulas."""
-    return type(layer) in (BatchNorm1d, BatchNorm2d)
+    return type(layer) in (BatchNorm1d, BatchNorm2d, BatchNorm3d)
 
 
 def _batch_norms(model: Sequential) -> Iterator[BatchNorm]:

@@ -16,6 +16,7 @@ from nn_manual import (
     SGD,
     BatchNorm1d,
     BatchNorm2d,
+    BatchNorm3d,
     CrossEntropyLoss,
     Dropout,
     Flatten,
@@ -99,6 +100,7 @@ def test_a_check_changes_no_bit_and_compares_the_whole_batch() -> None:
         (BatchNorm1d(3, eps=0.1), (11, 3)),
         (BatchNorm1d(3, affine=False), (11, 3, 2)),
         (BatchNorm2d(3, momentum=None), (11, 3, 2, 4)),
+        (BatchNorm3d(3), (11, 3, 2, 1, 2)),
     ],
     ids=str,
 )
@@ -124,7 +126,7 @@ def test_it_is_torchs_batch_norm_of_the_whole_batch(layer: Any, shape: tuple[int
     statistics.lockstep.run([partial(run, position) for position in range(3)])
 
     theirs = torch.from_numpy(input).requires_grad_()
-    torchs = (torch.nn.BatchNorm2d if input.ndim == 4 else torch.nn.BatchNorm1d)(
+    torchs = getattr(torch.nn, type(layer).__name__)(
         3, eps=layer.eps, momentum=layer.momentum, affine=layer.affine, dtype=torch.float64
     )
     parameters = dict(torchs.named_parameters())
@@ -285,7 +287,7 @@ class Centered(LayerWithBuffers):
 def test_another_layer_with_buffers_is_refused() -> None:
     """It would take the mean of its slice, and be called wrong beside the whole batch."""
     model = Sequential(Linear(4, 4), Residual(Centered()), BatchNorm1d(4))
-    words = r"^sync_batch_norm must be false: 1\.0 \(Centered\) keeps buffers, and only BatchNorm1d and BatchNorm2d are"
+    words = r"^sync_batch_norm must be false: 1\.0 \(Centered\) keeps buffers, and only BatchNorm1d, BatchNorm2d and"
     with pytest.raises(ValueError, match=words):
         Trainer(model, MSELoss(), SGD(model), slicing=Slicing(2, sync_batch_norm=True))
     Trainer(model, MSELoss(), SGD(model), slicing=Slicing(2))

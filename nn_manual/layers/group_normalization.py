@@ -1,0 +1,232 @@
+"""Normalization of images over groups of channels: each example's groups with mean 0 and variance 1."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers.base import Layer
+from nn_manual.layers.normalization import OfRows
+from nn_manual.layers.windows import check_images
+
+
+class OverGroups(OfRows):
+    """Normalization over groups of channels, input (batch, channels, ...) to output of the same shape.
+
+    Parameters, where `affine`: weight and bias, one for each channel.
+    """
+
+    affine: bool
+
+    @property
+    @abstractmethod
+    def num_rows(self) -> int:
+        """How many groups there are."""
+
+    @property
+    @abstractmethod
+    def channels(self) -> int:
+        """How many channels there are."""
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """weight and bias (channels,)."""
+        return dict.fromkeys(("weight", "bias"), (self.channels,)) if self.affine else {}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: ARG002 - torch draws nothing here
+        """weight 1, bias 0."""
+        if self.affine:
+            self.param.weight[...], self.param.bias[...] = 1, 0
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
+        """The output. Saved are `normalized` and `std`."""
+        self.output_shape(input.shape)
+        normalized, std = self._normalized_rows(self._rows(input))
+        normalized = normalized.reshape(input.shape)
+        if not self.affine:
+            return normalized, (normalized, std)
+        across = self._across(input.ndim)
+        return normalized * self.param.weight[across] + self.param.bias[across], (normalized, std)
+
+    def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
+        """Write grad_weight and grad_bias, return grad_input."""
+        normalized, std = saved
+        self.check_gradient(grad_output, normalized.shape)
+        grad_normalized = grad_output
+        if self.affine:
+            axes = (0, *range(2, grad_output.ndim))
+            np.sum(grad_output * normalized, axis=axes, out=self.grad.weight)
+            np.sum(grad_output, axis=axes, out=self.grad.bias)
+            grad_normalized = grad_output * self.param.weight[self._across(grad_output.ndim)]
+        grad_input = self._grad_of_rows(self._rows(grad_normalized), self._rows(normalized), std)
+        return grad_input.reshape(grad_output.shape)
+
+    def longest_sum(self, input_shape: Shape) -> int:
+        """Over the numbers of a group, for the mean; or over the batch and all places, for grad_weight."""
+        places = math.prod(input_shape[2:])
+        return max(self.channels // self.num_rows * places, input_shape[0] * places if self.affine else 0)
+
+    def num_products(self, input_shape: Shape) -> int:
+        """One for each element, by 1 / std, and with `affine` one more, by weight."""
+        return math.prod(input_shape) * (1 + self.affine)
+
+    def _rows(self, images: Array) -> Array:
+        """(batch * groups, numbers of a group)."""
+        size = self.channels // self.num_rows * math.prod(images.shape[2:])
+        return images.reshape(len(images) * self.num_rows, size)
+
+    @staticmethod
+    def _across(num_dims: int) -> tuple[Any, ...]:
+        """The index that shapes a vector of channels as the input."""
+        return (slice(None), *[np.newaxis] * (num_dims - 2))
+
+
+@dataclass(eq=False)
+class GroupNorm(OverGroups):
+    """Normalization over groups of channels, input (batch, num_channels, ...) to output of the same shape.
+
+    Parameters, where `affine`: weight and bias (num_channels,). `groups` shapes an array as (batch, num_groups, numbers
+    of a group), `images` shapes it back, and `across` shapes a vector of channels so that it broadcasts against the
+    input:
+
+        std             = sqrt(groups(input).var(-1, keepdims=True) + eps)
+        normalized      = images((groups(input) - groups(input).mean(-1, keepdims=True)) / std)
+        output          = normalized * across(weight) + across(bias)
+        grad            = groups(grad_output * across(weight))
+        grad_mean       = grad.mean(-1, keepdims=True)
+        projection      = (grad * groups(normalized)).mean(-1, keepdims=True)
+        grad_input      = images((grad - grad_mean - groups(normalized) * projection) / std)
+        grad_weight     = (grad_output * normalized).sum(over all but the channels)
+        grad_bias       = grad_output.sum(over all but the channels)
+
+    Derivation: a group is what an example is in LayerNorm, and so are the gradients, but for weight and bias, which
+    have one number for a channel: it is used for each example and place. Source: Wu and He, 2018. Raises ValueError for
+    settings out of range, an input of another shape, a single example with groups of one number, as torch does, and a
+    gradient that is not shaped as the output.
+    """
+
+    num_groups: int
+    num_channels: int
+    eps: float = 1e-5
+    affine: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("num_groups", "num_channels"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.num_channels % self.num_groups:
+            raise ValueError(f"num_groups must divide num_channels={self.num_channels}, {self.num_groups} doesn't")
+        if not self.eps >= 0:
+            raise ValueError(f"eps must be at least 0, not {self.eps}")
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Several groups, one, and one for each channel, of vectors, sequences and images."""
+        return [
+            (cls(2, 4), (3, 4, 2, 3)),
+            (cls(1, 3, eps=0.1), (3, 3)),
+            (cls(3, 3, affine=False), (2, 3, 4)),
+            (cls(2, 6), (1, 6, 1, 2, 2)),
+        ]
+
+    @property
+    def num_rows(self) -> int:
+        """num_groups."""
+        return self.num_groups
+
+    @property
+    def channels(self) -> int:
+        """num_channels."""
+        return self.num_channels
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's shape."""
+        if len(input_shape) < 2 or input_shape[1] != self.num_channels:
+            raise ValueError(
+                f"GroupNorm takes (batch, num_channels={self.num_channels}, ...), the input has shape {input_shape}"
+            )
+        if math.prod(input_shape) == self.num_groups:
+            raise ValueError(f"GroupNorm needs groups of more than 1 number, the input has shape {input_shape}")
+        return input_shape
+
+
+@dataclass(eq=False)
+class InstanceNorm(OverGroups):
+    """GroupNorm of images (batch, num_features, *size) in which each channel is a group of its own.
+
+    Without `affine`, there are no parameters. torch's running statistics aren't here: evaluation normalizes as training
+    does, as torch's does by default. Source: Ulyanov et al., 2016. Raises ValueError for settings out of range, an
+    input of another shape, or with a single place, and a gradient that is not shaped as the output.
+    """
+
+    num_dims: ClassVar[int]
+
+    num_features: int
+    eps: float = 1e-5
+    affine: bool = False
+
+    def __post_init__(self) -> None:
+        if self.num_features < 1:
+            raise ValueError(f"num_features must be at least 1, not {self.num_features}")
+        if not self.eps > 0:
+            raise ValueError(f"eps must be above 0, not {self.eps}")
+
+    @property
+    def num_rows(self) -> int:
+        """num_features."""
+        return self.num_features
+
+    @property
+    def channels(self) -> int:
+        """num_features."""
+        return self.num_features
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's shape."""
+        name = type(self).__name__
+        check_images(name, input_shape, self.num_dims, f"num_features={self.num_features}")
+        if input_shape[1] != self.num_features:
+            raise ValueError(f"{name} has num_features={self.num_features}, the input has shape {input_shape}")
+        if math.prod(input_shape[2:]) == 1:
+            raise ValueError(f"{name} needs more than 1 place, the input has shape {input_shape}")
+        return input_shape
+
+
+@dataclass(eq=False)
+class InstanceNorm1d(InstanceNorm):
+    """Each channel of each sequence with mean 0 and variance 1, input (batch, num_features, length)."""
+
+    num_dims = 1
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """With and without parameters."""
+        return [(cls(3, affine=True), (3, 3, 3)), (cls(2, eps=0.1), (2, 2, 4))]
+
+
+@dataclass(eq=False)
+class InstanceNorm2d(InstanceNorm):
+    """Each channel of each image with mean 0 and variance 1, input (batch, num_features, height, width)."""
+
+    num_dims = 2
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """With and without parameters."""
+        return [(cls(2, affine=True), (3, 2, 2, 3)), (cls(3, eps=0.1), (1, 3, 3, 3))]
+
+
+@dataclass(eq=False)
+class InstanceNorm3d(InstanceNorm):
+    """Each channel of each volume with mean 0 and variance 1, input (batch, num_features, depth, height, width)."""
+
+    num_dims = 3
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """With and without parameters."""
+        return [(cls(2, affine=True), (2, 2, 1, 2, 3)), (cls(1, eps=0.1), (2, 1, 2, 2, 2))]

@@ -1,0 +1,118 @@
+"""Max pooling in one, two and three dimensions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers.base import Layer
+from nn_manual.layers.fast_forms import masked
+from nn_manual.layers.pooling import Pooling
+from nn_manual.layers.windows import Sizes
+
+
+@dataclass(eq=False)
+class MaxPool(Pooling):
+    """The largest number of each window, input (batch, channels, *size).
+
+    A `stride` of None is the kernel's size. The frame of `padding` holds -infinity. With `ceil_mode`, the last window
+    along a dimension may reach beyond the frame, if it begins inside of the image or of the frame before it. `windows`
+    has the numbers of all windows at one place of the window, and `place` is the first place, row by row, of each
+    window's largest number:
+
+        output     = maximum over the places of windows
+        grad_input = the sum over the places, each added where the windows have it, of where(place, grad_output, 0)
+
+    Derivation: d output / d input is 1 for the largest number of a window and 0 for the others. If several are the
+    largest, the function has a kink, and torch takes the first. A number can be the largest of several windows: their
+    gradients add. Raises ValueError for sizes out of range, padding of more than half the kernel, an input of another
+    shape or smaller than the window, windows that lie in the padding alone, and a gradient that is not shaped as the
+    output.
+    """
+
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    padding: Sizes = 0
+    dilation: Sizes = 1
+    ceil_mode: bool = False
+
+    def __post_init__(self) -> None:
+        self.windows = self._windows(self.dilation)
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The channels stay; the size becomes the number of windows."""
+        shape = self._pooled(self.windows, input_shape)
+        self.windows.check_none_outside(type(self).__name__, input_shape)
+        return shape
+
+    def longest_sum(self, input_shape: Shape) -> int:
+        """Over the windows that contain a number, for its gradient."""
+        return self.windows.most_windows(type(self).__name__, input_shape)
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Shape]]:
+        """The output. Saved are the place of the largest number of each window, and the input's shape."""
+        first, *others = self.windows.of(input, self.output_shape(input.shape)[2:], outside=-np.inf)
+        largest, place = first.copy(), np.zeros_like(first, np.min_scalar_type(len(others)))
+        for number, window in enumerate(others, start=1):
+            np.copyto(place, number, where=window > largest)
+            np.maximum(largest, window, out=largest)  # a NaN stays
+        return largest, (place, input.shape)
+
+    def backward(self, saved: tuple[Array, Shape], grad_output: Array) -> Array:
+        """Add each gradient to the place of the window's largest number."""
+        place, input_shape = saved
+        self.check_gradient(grad_output, place.shape)
+        places = range(math.prod(self.windows.kernel))
+        return self.windows.back((masked(grad_output, place == number) for number in places), input_shape[2:])
+
+
+@dataclass(eq=False)
+class MaxPool1d(MaxPool):
+    """The largest number of each window of a sequence, input (batch, channels, length)."""
+
+    num_dims = 1
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Windows side by side, windows that overlap, with padding, with dilation, and one that reaches beyond."""
+        return [
+            (cls(2), (2, 2, 4)),
+            (cls([3], stride=[2], padding=1), (3, 3, 3)),
+            (cls(2, stride=1, dilation=2), (2, 2, 5)),
+            (cls(2, ceil_mode=True), (2, 2, 5)),
+        ]
+
+
+@dataclass(eq=False)
+class MaxPool2d(MaxPool):
+    """The largest number of each window of an image, input (batch, channels, height, width)."""
+
+    num_dims = 2
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Windows side by side, windows that overlap, with padding, with dilation, and some that reach beyond."""
+        return [
+            (cls(2), (2, 2, 4, 4)),
+            (cls([3, 2], stride=[2, 1], padding=1), (2, 1, 5, 4)),
+            (cls(2, stride=1, dilation=2), (2, 2, 4, 3)),
+            (cls([2, 3], stride=[2, 2], padding=[0, 1], ceil_mode=True), (1, 2, 3, 4)),
+        ]
+
+
+@dataclass(eq=False)
+class MaxPool3d(MaxPool):
+    """The largest number of each window of a volume, input (batch, channels, depth, height, width)."""
+
+    num_dims = 3
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Windows side by side, and windows that overlap, with padding and dilation."""
+        return [
+            (cls(2), (2, 2, 2, 4, 2)),
+            (cls([1, 3, 2], stride=[1, 2, 1], padding=[0, 1, 0], dilation=[1, 1, 2], ceil_mode=True), (1, 2, 2, 4, 4)),
+        ]
