@@ -13,6 +13,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.resampling import AlongEachDimension
 from nn_manual.layers.windows import Sizes, names_of, of_each
+from nn_manual.messages.text import counted
 
 #: The dimensions of the images that each mode takes.
 MODES = {"nearest": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,)}
@@ -79,7 +80,9 @@ class Upsample(AlongEachDimension):
             raise ValueError(f"Upsample with mode={self.mode} takes {takes}, the input has shape {input_shape}")
         given = self.size if self.scale_factor is None else self.scale_factor
         if isinstance(given, list) and len(given) != num_dims:
-            raise ValueError(f"Upsample has {given} for {num_dims} dimensions, the input has shape {input_shape}")
+            raise ValueError(
+                f"Upsample has {given} for {counted(num_dims, 'dimension')}, the input has shape {input_shape}"
+            )
         if self.size is not None:
             return (*input_shape[:2], *map(int, of_each(self.size, num_dims)))
         both = zip(input_shape[2:], self._factors(num_dims), strict=True)

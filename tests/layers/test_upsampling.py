@@ -94,8 +94,11 @@ def test_settings_that_are_refused(settings: dict[str, Any], message: str) -> No
             Upsample(2, mode="bilinear"), (1, 1, 3),
             "Upsample with mode=bilinear takes (batch, channels, height, width), the input has shape (1, 1, 3)",
         ),
-        (Upsample([2, 3]), (1, 1, 3), "Upsample has [2, 3] for 1 dimensions, the input has shape (1, 1, 3)"),
-        (Upsample(scale_factor=0.3), (1, 1, 3), "Upsample would make an image of size (0,), the input has shape (1, 1, 3)"),
+        (Upsample([2, 3]), (1, 1, 3), "Upsample has [2, 3] for 1 dimension, the input has shape (1, 1, 3)"),
+        (
+            Upsample(scale_factor=0.3), (1, 1, 3),
+            "Upsample would make an image of size (0,), the input has shape (1, 1, 3)",
+        ),
     ],
 )  # fmt: skip
 def test_inputs_that_do_not_fit(layer: Upsample, shape: Shape, message: str) -> None:
