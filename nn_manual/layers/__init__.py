@@ -23,7 +23,7 @@ from nn_manual.layers.lstm import LSTM
 from nn_manual.layers.max_pooling import MaxPool1d, MaxPool2d, MaxPool3d
 from nn_manual.layers.normalization import LayerNorm, RMSNorm
 from nn_manual.layers.padded_recurrent import PaddedGRU, PaddedLSTM, PaddedRNN
-from nn_manual.layers.padding import (
+from nn_manual.layers.padding_classes import (
     CircularPad1d,
     CircularPad2d,
     CircularPad3d,

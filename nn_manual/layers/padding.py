@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
-from nn_manual.layers.frames import FRAMES, ConstantFrame, Frame
 from nn_manual.layers.windows import Sizes, check_images
+from nn_manual.messages.text import counted
 
 #: By the number of dimensions, different numbers for the sides, and shapes of inputs.
 SIDES = {1: [1, 2], 2: [2, 0, 1, 1], 3: [1, 0, 0, 1, 1, 1]}
@@ -17,11 +20,19 @@ SHAPES: dict[int, Shape] = {1: (2, 2, 4), 2: (2, 1, 3, 4), 3: (1, 2, 2, 2, 3)}
 SQUARE: dict[int, Shape] = {1: (3, 3, 3), 2: (1, 3, 3, 3), 3: (1, 1, 2, 2, 2)}
 
 
+@dataclass(eq=False)
 class Padding(Layer):
     """A frame around images of `num_dims` dimensions, input (batch, channels, *size).
 
     `padding` is one number for all sides, or two for each dimension, the last dimension first, as torch has them:
-    [left, right, top, bottom, front, back]. `frame` says what stands in the frame.
+    [left, right, top, bottom, front, back].
+
+        output     = the input, with the frame around it
+        grad_input = the sum over all places in which a number stands, of grad_output
+
+    Derivation: each place of the output has one number of the input, whose derivative is 1, or none. Raises ValueError
+    for a padding out of range, an input of another shape or with too few numbers for the frame, and a gradient that is
+    not shaped as the output.
     """
 
     num_dims: ClassVar[int]
@@ -35,186 +46,191 @@ class Padding(Layer):
             raise ValueError(f"padding is one number, {text}, not {self.padding}")
         if min(sides) < 0:
             raise ValueError(f"padding must be at least 0, not {self.padding}")
-        #: What stands before and behind each dimension.
+        #: How many numbers stand before and behind each dimension.
         self.sides = list(zip(sides[::2], sides[1::2], strict=True))[::-1]
-
-    @property
-    @abstractmethod
-    def frame(self) -> Frame:
-        """What stands in the frame."""
-
-    def output_shape(self, input_shape: Shape) -> Shape:
-        """(batch, channels, *size with the frame)."""
-        name = type(self).__name__
-        check_images(name, input_shape, self.num_dims)
-        self.frame.check(name, input_shape, self.sides)
-        sizes = zip(input_shape[2:], self.sides, strict=True)
-        return (*input_shape[:2], *(size + before + behind for size, (before, behind) in sizes))
-
-    def forward(self, input: Array) -> tuple[Array, Shape]:
-        """Saves the input's shape."""
-        self.output_shape(input.shape)
-        return self.frame.around(input, self.sides), input.shape
-
-    def backward(self, saved: Shape, grad_output: Array) -> Array:
-        """Each number gets the gradients of the places where it stands."""
-        self.check_gradient(grad_output, self.output_shape(saved))
-        return self.frame.back(grad_output, self.sides)
-
-
-@dataclass(eq=False)
-class ConstantPad(Padding):
-    """A frame of the number `value`.
-
-        output     = the input, with the number around it
-        grad_input = grad_output without the frame
-
-    Derivation: each number of the input stands in one place of the output; the others don't depend on it. Raises
-    ValueError for a padding out of range, an input of another shape, and a gradient that is not shaped as the output.
-    """
-
-    padding: Sizes
-    value: float
-
-    @classmethod
-    def examples(cls) -> list[tuple[Layer, Shape]]:
-        """One number for all sides, and one for each."""
-        n = cls.num_dims
-        return [(cls(1, 0.5), SQUARE[n]), (cls(SIDES[n], -2.0), SHAPES[n])]
-
-    @property
-    def frame(self) -> Frame:
-        """Of the number."""
-        return ConstantFrame(self.value)
-
-
-@dataclass(eq=False)
-class PaddingByMode(Padding):
-    """A frame of zeros, or of numbers of the image, as `mode` says.
-
-        output     = the input, with the frame around it
-        grad_input = the sum over all places in which a number stands, of grad_output
-
-    Derivation: each place of the output has one number of the input, or none: its derivative is 1. Raises ValueError
-    for a padding out of range, an input of another shape or with too few numbers for the frame, and a gradient that is
-    not shaped as the output.
-    """
-
-    mode: ClassVar[str]
-
-    padding: Sizes
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
         """One number for all sides, and one for each."""
         return [(cls(1), SQUARE[cls.num_dims]), (cls(SIDES[cls.num_dims]), SHAPES[cls.num_dims])]
 
-    @property
-    def frame(self) -> Frame:
-        """Of the class's mode."""
-        return FRAMES[self.mode]
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """(batch, channels, *size with the frame)."""
+        check_images(type(self).__name__, input_shape, self.num_dims)
+        sizes = zip(input_shape[2:], self.sides, strict=True)
+        return (*input_shape[:2], *(size + before + behind for size, (before, behind) in sizes))
+
+    def forward(self, input: Array) -> tuple[Array, Shape]:
+        """Saves the input's shape."""
+        self.output_shape(input.shape)
+        return self.around(input), input.shape
+
+    def backward(self, saved: Shape, grad_output: Array) -> Array:
+        """Each number gets the gradients of the places where it stands."""
+        self.check_gradient(grad_output, self.output_shape(saved))
+        return self.back(grad_output)
+
+    @abstractmethod
+    def around(self, input: Array) -> Array:
+        """The images in their frame."""
+
+    @abstractmethod
+    def back(self, grad_output: Array) -> Array:
+        """The gradient of the images."""
 
 
 @dataclass(eq=False)
-class ConstantPad1d(ConstantPad):
-    """A frame of one number around sequences, input (batch, channels, length)."""
+class ConstantPad(Padding):
+    """A frame of the number `value`, which has no gradient."""
 
-    num_dims = 1
+    value: float
 
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """One number for all sides, and one for each."""
+        return [(cls(1, 0.5), SQUARE[cls.num_dims]), (cls(SIDES[cls.num_dims], -2.0), SHAPES[cls.num_dims])]
 
-@dataclass(eq=False)
-class ConstantPad2d(ConstantPad):
-    """A frame of one number around images, input (batch, channels, height, width)."""
+    def around(self, input: Array) -> Array:
+        """As in every padding."""
+        return framed(input, self.sides, self.value)
 
-    num_dims = 2
-
-
-@dataclass(eq=False)
-class ConstantPad3d(ConstantPad):
-    """A frame of one number around volumes, input (batch, channels, depth, height, width)."""
-
-    num_dims = 3
-
-
-@dataclass(eq=False)
-class ZeroPad1d(PaddingByMode):
-    """A frame of zeros around sequences, input (batch, channels, length)."""
-
-    num_dims, mode = 1, "zeros"
+    def back(self, grad_output: Array) -> Array:
+        """As in every padding."""
+        return inside(grad_output, self.sides)
 
 
 @dataclass(eq=False)
-class ZeroPad2d(PaddingByMode):
-    """A frame of zeros around images, input (batch, channels, height, width)."""
+class ZeroPad(Padding):
+    """A frame of zeros, which have no gradient."""
 
-    num_dims, mode = 2, "zeros"
+    def around(self, input: Array) -> Array:
+        """As in every padding."""
+        return framed(input, self.sides, 0)
+
+    def back(self, grad_output: Array) -> Array:
+        """As in every padding."""
+        return inside(grad_output, self.sides)
+
+
+def framed(images: Array, sides: list[tuple[int, int]], value: float) -> Array:
+    """The images in a frame of one number."""
+    sizes = (size + before + behind for size, (before, behind) in zip(images.shape[2:], sides, strict=True))
+    output = np.full_like(images, value, shape=(*images.shape[:2], *sizes))
+    inside(output, sides)[...] = images
+    return output
+
+
+def inside(images: Array, sides: list[tuple[int, int]]) -> Array:
+    """The images without their frame, a view."""
+    sizes = zip(images.shape[2:], sides, strict=True)
+    return images[:, :, *(slice(before, size - behind) for size, (before, behind) in sizes)]
+
+
+class FrameOfTheImage(Padding):
+    """A frame of numbers of the image, one dimension after the other: so a corner has what both dimensions make of it.
+
+    A subclass says which numbers these are. `verb` says it in a message.
+    """
+
+    verb: ClassVar[str]
+
+    @abstractmethod
+    def sources(self, size: int, before: int, behind: int) -> tuple[slice, slice]:
+        """Which numbers along a dimension stand before and behind it: as many as there is room for, or one for all."""
+
+    @abstractmethod
+    def least(self, side: int) -> int:
+        """How many numbers a dimension must have for a side of the frame."""
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """As in every padding."""
+        name, shape = type(self).__name__, super().output_shape(input_shape)
+        if not input_shape[1]:
+            raise ValueError(f"{name} takes images with channels, the input has shape {input_shape}")
+        for axis, (size, both) in enumerate(zip(input_shape[2:], self.sides, strict=True), start=2):
+            least = self.least(max(both))
+            if size < least:
+                needs = f"{name} {self.verb} at least {counted(least, 'number')} in dimension {axis}"
+                raise ValueError(f"{needs}, the input has shape {input_shape}")
+        return shape
+
+    def around(self, input: Array) -> Array:
+        """As in every padding."""
+        for axis, (before, behind) in enumerate(self.sides, start=2):
+            size = input.shape[axis]
+            shape = (*input.shape[:axis], before + size + behind, *input.shape[axis + 1 :])
+            output = np.empty_like(input, order="C", shape=shape)
+            output[_along(axis, slice(before, before + size))] = input
+            for side, source in self._both(size, before, behind):
+                output[_along(axis, side)] = input[_along(axis, source)]
+            input = output
+        return input
+
+    def back(self, grad_output: Array) -> Array:
+        """As in every padding."""
+        for axis, (before, behind) in reversed([*enumerate(self.sides, start=2)]):
+            size = grad_output.shape[axis] - before - behind
+            grad_input = grad_output[_along(axis, slice(before, before + size))].copy()
+            for side, source in self._both(size, before, behind):
+                part, own = grad_output[_along(axis, side)], grad_input[_along(axis, source)]
+                own += part if own.shape == part.shape else part.sum(axis=axis, keepdims=True)
+            grad_output = grad_input
+        return grad_output
+
+    def _both(self, size: int, before: int, behind: int) -> Iterator[tuple[slice, slice]]:
+        """The sides that have a frame, and their sources."""
+        sides = slice(0, before), slice(before + size, before + size + behind)
+        for side, source in zip(sides, self.sources(size, before, behind), strict=True):
+            if side.stop > side.start:
+                yield side, source
+
+
+def _along(axis: int, part: slice) -> tuple[slice, ...]:
+    """The index of a part along an axis."""
+    return (*[slice(None)] * axis, part)
 
 
 @dataclass(eq=False)
-class ZeroPad3d(PaddingByMode):
-    """A frame of zeros around volumes, input (batch, channels, depth, height, width)."""
+class ReflectionPad(FrameOfTheImage):
+    """The image, mirrored at its outermost numbers, which don't stand there twice."""
 
-    num_dims, mode = 3, "zeros"
+    verb = "mirrors"
 
+    def least(self, side: int) -> int:
+        """One more than the mirrored ones."""
+        return side + 1
 
-@dataclass(eq=False)
-class ReflectionPad1d(PaddingByMode):
-    """A frame of mirrored numbers around sequences, input (batch, channels, length)."""
-
-    num_dims, mode = 1, "reflect"
-
-
-@dataclass(eq=False)
-class ReflectionPad2d(PaddingByMode):
-    """A frame of mirrored numbers around images, input (batch, channels, height, width)."""
-
-    num_dims, mode = 2, "reflect"
+    def sources(self, size: int, before: int, behind: int) -> tuple[slice, slice]:
+        """Backwards from the outermost."""
+        last = size - 2 - behind
+        return slice(before, 0, -1), slice(size - 2, last if last >= 0 else None, -1)
 
 
 @dataclass(eq=False)
-class ReflectionPad3d(PaddingByMode):
-    """A frame of mirrored numbers around volumes, input (batch, channels, depth, height, width)."""
+class ReplicationPad(FrameOfTheImage):
+    """The outermost number, again and again."""
 
-    num_dims, mode = 3, "reflect"
+    verb = "repeats"
 
+    def least(self, side: int) -> int:  # noqa: ARG002 - whatever the side
+        """The one that stands there."""
+        return 1
 
-@dataclass(eq=False)
-class ReplicationPad1d(PaddingByMode):
-    """A frame of the outermost numbers around sequences, input (batch, channels, length)."""
-
-    num_dims, mode = 1, "replicate"
-
-
-@dataclass(eq=False)
-class ReplicationPad2d(PaddingByMode):
-    """A frame of the outermost numbers around images, input (batch, channels, height, width)."""
-
-    num_dims, mode = 2, "replicate"
+    def sources(self, size: int, before: int, behind: int) -> tuple[slice, slice]:  # noqa: ARG002 - as above
+        """The outermost."""
+        return slice(0, 1), slice(size - 1, size)
 
 
 @dataclass(eq=False)
-class ReplicationPad3d(PaddingByMode):
-    """A frame of the outermost numbers around volumes, input (batch, channels, depth, height, width)."""
+class CircularPad(FrameOfTheImage):
+    """The image, as if it went on from its beginning behind its end."""
 
-    num_dims, mode = 3, "replicate"
+    verb = "takes round"
 
+    def least(self, side: int) -> int:
+        """Those that stand there: no number stands twice in one side."""
+        return side
 
-@dataclass(eq=False)
-class CircularPad1d(PaddingByMode):
-    """A frame of the numbers at the other end around sequences, input (batch, channels, length)."""
-
-    num_dims, mode = 1, "circular"
-
-
-@dataclass(eq=False)
-class CircularPad2d(PaddingByMode):
-    """A frame of the numbers at the other end around images, input (batch, channels, height, width)."""
-
-    num_dims, mode = 2, "circular"
-
-
-@dataclass(eq=False)
-class CircularPad3d(PaddingByMode):
-    """A frame of the numbers at the other end around volumes, input (batch, channels, depth, height, width)."""
-
-    num_dims, mode = 3, "circular"
+    def sources(self, size: int, before: int, behind: int) -> tuple[slice, slice]:
+        """From the other end."""
+        return slice(size - before, size), slice(0, behind)

@@ -51,7 +51,8 @@ def test_an_initializer_fills_the_weights_of_maps_and_tables_alone(name: str) ->
 
 def torch_results(layer: Layer, input: Array, grad_output: Array) -> tuple[Array, SimpleNamespace]:
     """The output, and the gradients by the names of formulas, of torch's layer of the same name and fields."""
-    options = {field.name: getattr(layer, field.name) for field in fields(layer)}  # type: ignore[arg-type]  # a dataclass
+    given = {field.name: getattr(layer, field.name) for field in fields(layer)}  # type: ignore[arg-type]  # a dataclass
+    options = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     parameters = {name: torch.from_numpy(array.copy()).requires_grad_() for name, array in vars(layer.param).items()}
     leaf = torch.from_numpy(input.copy()).requires_grad_()
     if hasattr(torch.nn, type(layer).__name__) and not isinstance(layer, OF_FLOAT32):

@@ -18,6 +18,7 @@ from nn_manual import (
     SGD,
     BatchNorm1d,
     BatchNorm2d,
+    BatchNorm3d,
     CausalSelfAttention,
     Conv2d,
     CrossEntropyLoss,
@@ -66,7 +67,7 @@ def is_stackable(layer: Layer) -> bool:
     """
     if isinstance(layer, Recurrent):
         return False
-    return not (isinstance(layer, BatchNorm1d | BatchNorm2d) and layer.momentum is None)
+    return not (isinstance(layer, BatchNorm1d | BatchNorm2d | BatchNorm3d) and layer.momentum is None)
 
 
 def proven(
