@@ -58,6 +58,10 @@ class TransposedConvolution(WindowedMap):
                 f"not {self.output_padding}"
             )
 
+    def window_padding(self) -> Sizes:
+        """padding."""
+        return self.padding
+
     @property
     def weight_shape(self) -> Shape:
         """(in_channels, out_channels / groups, *kernel_size)."""

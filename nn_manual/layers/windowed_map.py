@@ -41,7 +41,6 @@ class WindowedMap(Layer):
     out_channels: int
     kernel_size: Sizes
     stride: Sizes
-    padding: Sizes
     dilation: Sizes
     groups: int
     bias: bool
@@ -53,7 +52,11 @@ class WindowedMap(Layer):
         for name in ("in_channels", "out_channels"):
             if getattr(self, name) % self.groups:
                 raise ValueError(f"groups must divide {name}={getattr(self, name)}, {self.groups} doesn't")
-        self.windows = Windows(self.num_dims, self.kernel_size, self.stride, self.padding, self.dilation)
+        self.windows = Windows(self.num_dims, self.kernel_size, self.stride, self.window_padding(), self.dilation)
+
+    @abstractmethod
+    def window_padding(self) -> Sizes:
+        """How many zeros the windows see around an image. Raises ValueError for a padding out of range."""
 
     @property
     @abstractmethod

@@ -18,6 +18,7 @@ from benchmarks.mutation.score import score
 from benchmarks.mutation.smallest import Fault, smallest, tensors
 from benchmarks.mutation.subjects import LAYER_HELPERS, LOSS_HELPERS, first_with_l2, subjects
 from benchmarks.mutation.survivors import SURVIVORS
+from every_component import family_of
 
 from nn_manual import layers
 from nn_manual.arrays import Array
@@ -46,10 +47,11 @@ def made(owner: type) -> list[Mutant]:
 
 
 def test_every_component_with_a_formula_is_a_subject() -> None:
-    of_kinds = (components(kind).values() for kind in (Layer, Loss, Optimizer, Scheduler))
-    # BatchNorm1d has all formulas of BatchNorm2d, and so on.
-    of_others = {layers.BatchNorm2d, layers.PaddedLSTM, layers.PaddedRNN, layers.PaddedTimePool}
-    assert SUBJECTS.keys() == {*itertools.chain.from_iterable(of_kinds), Sequential} - of_others
+    owners = [owner for kind in (Layer, Loss, Optimizer, Scheduler) for owner in components(kind).values()]
+    families = {family_of(owner): owner for owner in reversed(owners)}  # Conv1d has all formulas of Conv2d
+    of_others = {layers.AvgPool2d, layers.BatchNorm2d, layers.Dropout1d, layers.InstanceNorm1d}  # AvgPool1d's, ...
+    of_others |= {layers.PaddedLSTM, layers.PaddedRNN, layers.PaddedTimePool}
+    assert SUBJECTS.keys() == {*families.values(), Sequential} - of_others
 
 
 @pytest.mark.parametrize("owner", list(SUBJECTS)[::4])

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nn_manual import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Sequential
+from nn_manual import (
+    CircularPad2d,
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    Sequential,
+    ZeroPad2d,
+)
 from nn_manual.arrays import Shape
 from nn_manual.layers import windowed_map
 from nn_manual.layers.windows import of_each
@@ -41,7 +51,17 @@ def products(layer: Any, places_shape: Shape) -> Iterator[tuple[tuple[int, ...],
 
 
 def frame(layer: Any) -> list[tuple[int, int]]:
-    return [(0, 0), (0, 0), *((size, size) for size in of_each(layer.padding, layer.num_dims))]
+    """How many numbers stand before and behind each dimension."""
+    padding, num_dims = layer.padding, layer.num_dims
+    if padding != "same":
+        return [(0, 0), (0, 0), *((size, size) for size in of_each(0 if padding == "valid" else padding, num_dims))]
+    spans = zip(of_each(layer.kernel_size, num_dims), of_each(layer.dilation, num_dims), strict=True)
+    zeros = [step * (size - 1) for size, step in spans]
+    return [(0, 0), (0, 0), *((count // 2, (count + 1) // 2) for count in zeros)]
+
+
+#: numpy's name for what stands in the frame.
+MODES: dict[str, Any] = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
 def bias_of(layer: Any) -> Any:
@@ -53,7 +73,8 @@ def test_loops_agree(layer: Any, shape: Shape) -> None:
     """The definition: each number of the output is the sum over a window of one group of channels."""
     input = np.random.default_rng(0).standard_normal(shape)
     output, _ = bound(layer).forward(input)
-    padded, expected = np.pad(input, frame(layer)), np.zeros(layer.output_shape(shape))
+    padded = np.pad(input, frame(layer), mode=MODES[layer.padding_mode])
+    expected = np.zeros(layer.output_shape(shape))
     for place, number, where in products(layer, expected.shape):
         expected[place] += layer.param.weight[number] * padded[where]
     np.testing.assert_allclose(output, expected + bias_of(layer), rtol=0, atol=1e-14)
@@ -137,6 +158,13 @@ def test_initial_values_are_torchs() -> None:
         ((1, 1, 1, 1, 0, [1, 0]), "dilation must be at least 1, not [1, 0]"),
         ((3, 4, 1, 1, 0, 1, 2), "groups must divide in_channels=3, 2 doesn't"),
         ((4, 3, 1, 1, 0, 1, 2), "groups must divide out_channels=3, 2 doesn't"),
+        ((1, 1, 2, 2, "same"), "padding is same, which takes a stride of 1, not 2"),
+        ((1, 1, 0, 1, "same"), "kernel_size must be at least 1, not 0"),
+        ((1, 1, 2, 1, "full"), "padding is a number, one for each dimension, same or valid, not 'full'"),
+        (
+            (1, 1, 2, 1, 0, 1, 1, True, "mirror"),
+            "padding_mode must be one of zeros, reflect, replicate, circular, not 'mirror'",
+        ),
         ((1, 1, [1, 2, 3]), "kernel_size is one number, or a list of 2 for height, width, not [1, 2, 3]"),
     ],
 )
@@ -188,3 +216,28 @@ def test_a_transpose_without_an_output_is_refused() -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         bound(ConvTranspose1d(1, 1, 1, padding=1)).forward(np.zeros((2, 1, 2)))
     assert ConvTranspose1d(1, 1, 1, padding=1).output_shape((2, 1, 3)) == (2, 1, 1)
+
+
+def test_a_frame_that_the_image_cannot_fill_is_refused() -> None:
+    conv = bound(Conv1d(1, 1, 3, padding=1, padding_mode="reflect"))
+    message = "ReflectionPad1d mirrors at least 2 numbers in dimension 2, the input has shape (1, 1, 1)"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        conv.forward(np.zeros((1, 1, 1)))
+
+
+@pytest.mark.parametrize("mode", ["zeros", "circular"])
+def test_a_frame_changes_the_gradient_of_each_parameter_and_of_the_input(mode: Any) -> None:
+    """Beside the convolution of the framed input, with the frame's own gradient."""
+    conv = bound(Conv2d(2, 3, [2, 4], padding="same", padding_mode=mode))
+    plain = bound(Conv2d(2, 3, [2, 4]))
+    plain.param.weight[...], plain.param.bias[...] = conv.param.weight, conv.param.bias
+    around = (ZeroPad2d if mode == "zeros" else CircularPad2d)([1, 2, 0, 1])
+    generator = np.random.default_rng(0)
+    input, grad_output = generator.standard_normal((2, 2, 3, 4)), generator.standard_normal((2, 3, 3, 4))
+    framed, saved_frame = around.forward(input)
+    (output, saved), (wanted, saved_plain) = conv.forward(input), plain.forward(framed)
+    assert (output == wanted).all()
+    grad_input = conv.backward(saved, grad_output)
+    assert (grad_input == around.backward(saved_frame, plain.backward(saved_plain, grad_output))).all()
+    assert (conv.grad.weight == plain.grad.weight).all()
+    assert (conv.grad.bias == plain.grad.bias).all()

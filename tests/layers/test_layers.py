@@ -88,6 +88,8 @@ def scale_of_terms(layer: Layer, input: Array, grad_output: Array) -> Any:
     return largest**2 / np.sqrt(input.var(axis=-1) + layer.eps).min()
 
 
+#: torch says that its own convolution makes a copy for an even kernel.
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 @each("layer, shape", LAYERS)
 @combinations
 def test_torch_agrees(layer: Layer, shape: Shape, kind: str, other_kind: str, dtype: str) -> None:

@@ -57,12 +57,12 @@ def _by_class(examples: Sequence[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, 
     numbers: dict[object, int] = {}
     for example in examples:
         owner = example[0] if isinstance(example[0], type) else type(example[0])
-        family = _family_of(owner)
+        family = family_of(owner)
         is_first = family not in numbers
         yield example, is_first, numbers.setdefault(family, len(numbers))
 
 
-def _family_of(owner: type) -> object:
+def family_of(owner: type) -> object:
     """What tells a class from others: the class itself, unless it only says for how many dimensions its base's formulas
     are, as Conv1d, Conv2d and Conv3d do. Then they are one family.
     """

@@ -69,6 +69,20 @@ class CausalSelfAttention(torch.nn.MultiheadAttention):
         return output
 
 
+class _PaddedByItself:
+    """torch.nn's convolution, which puts the zeros of "same" around the input as it puts other frames there. Its own
+    way warns of a copy, if the kernel has an even size.
+    """
+
+    padding: Any
+    padding_mode: str
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if self.padding == "same" and self.padding_mode == "zeros":
+            self.padding_mode = "constant"  # the word of torch.nn.functional.pad
+
+
 class Upsample(torch.nn.Upsample):
     """torch's, which takes several factors as a tuple alone."""
 
@@ -80,6 +94,7 @@ class Upsample(torch.nn.Upsample):
 ADAPTED: dict[str, type[torch.nn.Module]] = {
     "CausalSelfAttention": CausalSelfAttention,
     "Upsample": Upsample,
+    **{name: type(name, (_PaddedByItself, getattr(torch.nn, name)), {}) for name in ("Conv1d", "Conv2d", "Conv3d")},
     **{name: type(name, (_OutputAlone, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
     **{f"Padded{name}": type(name, (_OverLengths, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
 }

@@ -183,24 +183,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("Residual.infer", "output.shape != input.shape", "False"): SHAPE,
     ("Residual.forward", "output.shape != input.shape", "output.shape == input.shape"): SHAPE,
     ("Residual.infer", "output.shape != input.shape", "output.shape == input.shape"): SHAPE,
-    (
-        "LayerNorm.forward",
-        "std = np.sqrt((centered * centered).mean(axis=1, keepdims=True) + self.eps)",
-        "std = np.sqrt(((centered + 1e-08) * centered).mean(axis=1, keepdims=True) + self.eps)",
-    ): CENTERED,
-    (
-        "LayerNorm.forward",
-        "std = np.sqrt((centered * centered).mean(axis=1, keepdims=True) + self.eps)",
-        "std = np.sqrt((centered * (centered + 1e-08)).mean(axis=1, keepdims=True) + self.eps)",
-    ): CENTERED,
-    **{
-        (
-            "LayerNorm.forward",
-            "std = np.sqrt((centered * centered).mean(axis=1, keepdims=True) + self.eps)",
-            f"std = np.sqrt(({product}).mean(axis=1, keepdims=True) + self.eps)",
-        ): CENTERED
-        for product in ("input * centered", "centered * input")
-    },
     ("MSELoss.forward", "squares = difference * difference", "squares = (difference * difference).T"): ORDER,
     (
         "MSELoss.forward",
@@ -637,96 +619,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "exponential = np.exp(input - largest(input, self.dim))",
         "exponential = np.exp(input - largest(input + 1e-08, self.dim))",
     ): QUOTIENT,
-    (
-        "AdaptiveAvgPool2d.forward",
-        "return (rows @ input @ columns.T, input.shape)",
-        "return (rows @ input @ previous(self, columns.T), input.shape)",
-    ): OF_SHAPE,
-    (
-        "AdaptiveAvgPool2d.forward",
-        "return (rows @ input @ columns.T, input.shape)",
-        "return (previous(self, rows) @ input @ columns.T, input.shape)",
-    ): OF_SHAPE,
-    (
-        "AdaptiveAvgPool2d.forward",
-        "return (rows @ input @ columns.T, input.shape)",
-        "return (rows @ input @ previous(self, columns).T, input.shape)",
-    ): OF_SHAPE,
-    (
-        "AdaptiveAvgPool2d.backward",
-        "grad_input: Array = rows.T @ grad_output @ columns",
-        "grad_input: Array = rows.T @ grad_output @ previous(self, columns)",
-    ): OF_SHAPE,
-    (
-        "AdaptiveAvgPool2d.backward",
-        "grad_input: Array = rows.T @ grad_output @ columns",
-        "grad_input: Array = previous(self, rows.T) @ grad_output @ columns",
-    ): OF_SHAPE,
-    (
-        "AdaptiveAvgPool2d.backward",
-        "grad_input: Array = rows.T @ grad_output @ columns",
-        "grad_input: Array = previous(self, rows).T @ grad_output @ columns",
-    ): OF_SHAPE,
-    (
-        "AdaptiveAvgPool2d._rows_and_columns",
-        "return (_bins(num_bins, size, dtype) for num_bins, size in sizes)",
-        "return (-_bins(num_bins, size, dtype) for num_bins, size in sizes)",
-    ): BOTH_SIGNS,
-    (
-        "AdaptiveAvgPool2d._rows_and_columns",
-        "return (_bins(num_bins, size, dtype) for num_bins, size in sizes)",
-        "return (previous(self, _bins(num_bins, size, dtype)) for num_bins, size in sizes)",
-    ): OF_SHAPE,
-    (
-        "AvgPool2d.forward",
-        "return (total / self._count(input.shape, input.dtype), input.shape)",
-        "return (total / previous(self, self._count(input.shape, input.dtype)), input.shape)",
-    ): OF_SHAPE,
-    (
-        "AvgPool2d.backward",
-        "part = grad_output / self._count(input_shape, grad_output.dtype)",
-        "part = grad_output / previous(self, self._count(input_shape, grad_output.dtype))",
-    ): OF_SHAPE,
-    (
-        "AvgPool2d._count",
-        "return np.asarray(math.prod(pair(self.kernel_size)), dtype)",
-        "return previous(self, np.asarray(math.prod(pair(self.kernel_size)), dtype))",
-    ): OF_SHAPE,
-    (
-        "AvgPool2d._count",
-        "ones = np.ones((1, 1, *input_shape[2:]), dtype)",
-        "ones = previous(self, np.ones((1, 1, *input_shape[2:]), dtype))",
-    ): OF_SHAPE,
-    (
-        "AvgPool2d._count",
-        "count: Array = np.sum(list(self.windows.of(ones)), axis=0)[0, 0]",
-        "count: Array = previous(self, np.sum(list(self.windows.of(ones)), axis=0)[0, 0])",
-    ): OF_SHAPE,
-    (
-        "AvgPool2d._count",
-        "count: Array = np.sum(list(self.windows.of(ones)), axis=0)[0, 0]",
-        "count: Array = previous(self, np.sum(list(self.windows.of(ones)), axis=0))[0, 0]",
-    ): OF_SHAPE,
-    (
-        "AvgPool2d._count",
-        "count: Array = np.sum(list(self.windows.of(ones)), axis=0)[0, 0]",
-        "count: Array = np.sum(list(self.windows.of(previous(self, ones))), axis=0)[0, 0]",
-    ): OF_SHAPE,
-    (
-        "AvgPool2d._count",
-        "return count",
-        "return previous(self, count)",
-    ): OF_SHAPE,
-    (
-        "MaxPool2d.forward",
-        "largest, place = (first.copy(), np.zeros_like(first, np.min_scalar_type(len(others))))",
-        "largest, place = (first.copy(), previous(self, np.zeros_like(first, np.min_scalar_type(len(others)))))",
-    ): OF_SHAPE,
-    (
-        "MaxPool2d.forward",
-        "np.maximum(largest, window, out=largest)",
-        "np.maximum(window, largest, out=largest)",
-    ): COMMUTES,
     **{
         ("CausalSelfAttention._map", "output = rows(input) @ weight.T", f"output = {mutated}"): proof
         for mutated, proof in {
