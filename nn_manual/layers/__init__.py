@@ -2,7 +2,6 @@
 
 from nn_manual.layers.activations import GELU, Activation, ReLU, Sigmoid, SiLU, Tanh
 from nn_manual.layers.adaptive_pooling import AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d
-from nn_manual.layers.attention import CausalSelfAttention
 from nn_manual.layers.average_pooling import AvgPool1d, AvgPool2d, AvgPool3d
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
@@ -43,6 +42,7 @@ from nn_manual.layers.padding_classes import (
 from nn_manual.layers.piecewise_activations import Hardtanh, LeakyReLU, ReLU6, Threshold
 from nn_manual.layers.rearranging import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from nn_manual.layers.rnn import RNN
+from nn_manual.layers.self_attention import CausalSelfAttention, MultiheadAttention
 from nn_manual.layers.shape import Flatten, Identity, Unflatten
 from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
 from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmin
@@ -117,6 +117,7 @@ __all__ = [
     "MaxPool2d",
     "MaxPool3d",
     "Mish",
+    "MultiheadAttention",
     "PReLU",
     "PaddedGRU",
     "PaddedLSTM",

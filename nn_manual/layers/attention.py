@@ -1,15 +1,14 @@
-"""Attention: each time of a sequence gets a weighted mean of values of the times up to it.
+"""Attention: each time of a sequence gets a weighted mean of values of the times that it sees.
 
 The file is long because a quarter of it is the derivation, which the code follows line by line.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,22 +38,22 @@ class _Memory(NamedTuple):
 
 
 @dataclass(eq=False)
-class CausalSelfAttention(LayerWithNoise):
-    """Multi-head self-attention in which no time sees a later one, input and output (batch, time, embed_dim).
+class SelfAttention(LayerWithNoise):
+    """Multi-head self-attention, input and output (batch, time, embed_dim).
 
     Parameters, with the names of torch.nn.MultiheadAttention: in_proj_weight (3 embed_dim, embed_dim), which has the
     weights of query, key and value one below the other; out_proj.weight (embed_dim, embed_dim); and where `bias`,
     in_proj_bias (3 embed_dim,) and out_proj.bias (embed_dim,). Each of the `num_heads` has width = embed_dim /
     num_heads numbers of query, key and value. split takes (batch, time, embed_dim) apart into (batch, num_heads, time,
-    width), or (batch, time, 3 embed_dim) into three such arrays, and join puts them together again. `causal` (time,
-    time) is -infinity where the column is a later time than the row, and otherwise 0. In training with `dropout`, the
+    width), or (batch, time, 3 embed_dim) into three such arrays, and join puts them together again. `hidden` (time,
+    time) is -infinity where the row's time doesn't see the column's, and otherwise 0. In training with `dropout`, the
     mask (batch, num_heads, time, time) is 0 with that probability, and otherwise 1 / (1 - dropout). In evaluation, and
     without dropout, there is no mask.
 
         projected         = input @ in_proj_weight.T + in_proj_bias
         query, key, value = split(projected)
         query             = query / sqrt(width)
-        scores            = query @ key.mT + causal
+        scores            = query @ key.mT + hidden
         largest           = scores.max(axis=-1, keepdims=True)
         exponential       = exp(scores - largest)
         total             = exponential.sum(axis=-1, keepdims=True)
@@ -158,7 +157,7 @@ class CausalSelfAttention(LayerWithNoise):
         """The input's shape."""
         if len(input_shape) != 3 or input_shape[2] != self.embed_dim:
             raise ValueError(
-                f"CausalSelfAttention takes (batch, time, embed_dim={self.embed_dim}), "
+                f"{type(self).__name__} takes (batch, time, embed_dim={self.embed_dim}), "
                 f"the input has shape {input_shape}"
             )
         return input_shape
@@ -247,9 +246,8 @@ class CausalSelfAttention(LayerWithNoise):
             sum_rows(grad_output, out=grad_bias)
 
     def _scores(self, query: Array, key: Array) -> Array:
-        """query @ key.mT + causal, (..., time, time)."""
+        """query @ key.mT + hidden, (..., time, time). Here each time sees all."""
         scores: Array = query @ key.mT.copy()  # half the time of a product with a view
-        scores += _causal(scores.shape[-1], scores.dtype)
         return scores
 
     def _exponential(self, scores: Array, largest: Array) -> Array:
@@ -272,11 +270,3 @@ class CausalSelfAttention(LayerWithNoise):
         batch, time, _ = input_shape
         step = max(1, NUM_SCORES // (self.num_heads * max(1, time * time)))
         return (slice(start, start + step) for start in range(0, batch if time else 0, step))
-
-
-@functools.lru_cache(maxsize=8)
-def _causal(time: int, dtype: np.dtype[Any]) -> Array:
-    """(time, time): 0, and -infinity above the diagonal."""
-    mask = np.triu(np.full((time, time), -np.inf, dtype), 1)
-    mask.setflags(write=False)  # every call shares it
-    return mask

@@ -11,7 +11,15 @@ from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
 from nn_manual.data import Examples, num_batches
 from nn_manual.errors import ConfigError
-from nn_manual.layers import CausalSelfAttention, Dropout, Dropout1d, Dropout2d, Dropout3d, Layer
+from nn_manual.layers import (
+    CausalSelfAttention,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    Layer,
+    MultiheadAttention,
+)
 from nn_manual.layers.composite import descendants
 from nn_manual.layers.with_noise import LayerWithNoise
 from nn_manual.model import Sequential
@@ -25,7 +33,7 @@ from nn_manual.unroll.syntax import Name
 #: The layers whose masks the script can draw, and their fields for the probability of a 0.
 MASKED: dict[type[Layer], str] = {
     **dict.fromkeys((Dropout, Dropout1d, Dropout2d, Dropout3d), "p"),
-    CausalSelfAttention: "dropout",
+    **dict.fromkeys((CausalSelfAttention, MultiheadAttention), "dropout"),
 }
 
 RANDOM = """\

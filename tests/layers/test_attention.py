@@ -1,4 +1,4 @@
-"""CausalSelfAttention beside its formulas, one time after the other, torch's MultiheadAttention, and differences."""
+"""Self-attention beside its formulas, one time after the other, torch's MultiheadAttention, and differences."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ import pytest
 import torch
 from comparing import DIFFERENCE_TOLERANCE, assert_equal, central_differences, freeze
 
-from nn_manual import CausalSelfAttention, Layer, Sequential
+from nn_manual import CausalSelfAttention, Layer, MultiheadAttention, Sequential
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers import attention
+from nn_manual.layers.attention import SelfAttention
 from nn_manual.layers.fast_forms import rows
 from nn_manual.model.initializers import Constant
 
 #: Sums of some ten products of numbers near 1, float64.
 TOLERANCE = 1e-14
 
-each_example = pytest.mark.parametrize(("layer", "shape"), CausalSelfAttention.examples(), ids=repr)
+EXAMPLES = [*CausalSelfAttention.examples(), *MultiheadAttention.examples()]
+each_example = pytest.mark.parametrize(("layer", "shape"), EXAMPLES, ids=repr)
 
 
-def bound(layer: Layer, shape: Shape) -> CausalSelfAttention:
+def bound(layer: Layer, shape: Shape) -> SelfAttention:
     """With random parameters, the biases among them, and a mask where there is dropout."""
-    assert isinstance(layer, CausalSelfAttention)
+    assert isinstance(layer, SelfAttention)
     model = Sequential(layer, dtype="float64")
     model.param_arena[:] = np.random.default_rng(2).standard_normal(model.num_parameters)
     model.forward(np.ones(shape))
@@ -38,8 +40,8 @@ def normal(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def by_loops(layer: CausalSelfAttention, input: Array) -> Array:
-    """The output, for each time of each example a weighted mean of the values up to it, head by head."""
+def by_loops(layer: SelfAttention, input: Array) -> Array:
+    """The output, for each time of each example a weighted mean of the values that it sees, head by head."""
     param, mask = vars(layer.param), vars(layer.noise).get("mask")
     width, size = layer.embed_dim // layer.num_heads, layer.embed_dim
     bias = param.get("in_proj_bias", np.zeros(3 * size))
@@ -47,14 +49,14 @@ def by_loops(layer: CausalSelfAttention, input: Array) -> Array:
     for b, example in enumerate(input):
         projected = [param["in_proj_weight"] @ now + bias for now in example]
         for t in range(len(example)):
-            found = []
+            found, seen = [], t + 1 if isinstance(layer, CausalSelfAttention) else len(example)
             for head in range(layer.num_heads):
                 query, key, value = (slice(i * size + head * width, i * size + (head + 1) * width) for i in range(3))
                 weights = [
-                    math.exp(sum(projected[t][query] * projected[s][key]) / math.sqrt(width)) for s in range(t + 1)
+                    math.exp(sum(projected[t][query] * projected[s][key]) / math.sqrt(width)) for s in range(seen)
                 ]
-                kept = [1.0] * (t + 1) if mask is None else mask[b, head, t]
-                parts = [weights[s] / sum(weights) * kept[s] * projected[s][value] for s in range(t + 1)]
+                kept = [1.0] * seen if mask is None else mask[b, head, t]
+                parts = [weights[s] / sum(weights) * kept[s] * projected[s][value] for s in range(seen)]
                 found.append(np.sum(parts, axis=0))
             output[b, t] = param["out_proj.weight"] @ np.concatenate(found) + param.get("out_proj.bias", 0)
     return output
@@ -88,11 +90,11 @@ def test_docstring_agrees(layer: Layer, shape: Shape) -> None:
     param, size = {"in_proj_bias": 0, "out_proj.bias": 0, **vars(own.param)}, own.embed_dim
     out_proj = SimpleNamespace(weight=param["out_proj.weight"], bias=param["out_proj.bias"])
     functions: dict[str, Any] = {"split": lambda array: split(array, size, own.num_heads), "join": join, "rows": rows}
-    causal = np.triu(np.full((shape[1], shape[1]), -np.inf), 1)
-    values: dict[str, Any] = {**param, "out_proj": out_proj, "grad_out_proj": SimpleNamespace(), "causal": causal}
+    hidden = np.triu(np.full((shape[1], shape[1]), -np.inf), 1) if isinstance(own, CausalSelfAttention) else 0
+    values: dict[str, Any] = {**param, "out_proj": out_proj, "grad_out_proj": SimpleNamespace(), "hidden": hidden}
     values |= {"mask": vars(own.noise).get("mask", 1), "width": size // own.num_heads}
     values |= {"input": input, "grad_output": grad_output}
-    for line in re.findall(r"^    (\w.* = .*)$", inspect.cleandoc(CausalSelfAttention.__doc__ or ""), re.MULTILINE):
+    for line in re.findall(r"^    (\w.* = .*)$", inspect.cleandoc(SelfAttention.__doc__ or ""), re.MULTILINE):
         exec(line, vars(np) | functions, values)
     values |= {f"grad_out_proj.{name}": grad for name, grad in vars(values["grad_out_proj"]).items()}
     for name, value in found.items():
@@ -120,16 +122,17 @@ def test_differences_agree(layer: Layer, shape: Shape) -> None:
         vars(own.param)[name] = parameter
 
 
+@pytest.mark.parametrize("owner", [CausalSelfAttention, MultiheadAttention])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(3, 7, 6), (1, 1, 6), (2, 40, 6)])
-def test_torch_agrees(shape: Shape, bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_agrees(owner: Any, shape: Shape, bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch taken in several parts, too."""
     monkeypatch.setattr(attention, "NUM_SCORES", 200)
-    own, input, grad_output = bound(CausalSelfAttention(6, 3, bias=bias), shape), normal(*shape), normal(*shape, seed=1)
+    own, input, grad_output = bound(owner(6, 3, bias=bias), shape), normal(*shape), normal(*shape, seed=1)
     theirs = torch.nn.MultiheadAttention(6, 3, bias=bias, batch_first=True, dtype=torch.float64)
     theirs.load_state_dict({name: torch.from_numpy(parameter) for name, parameter in vars(own.param).items()})
     leaf = torch.from_numpy(input).requires_grad_()
-    later = torch.ones(shape[1], shape[1], dtype=torch.bool).triu(1)
+    later = torch.ones(shape[1], shape[1], dtype=torch.bool).triu(1) if owner is CausalSelfAttention else None
     expected = theirs(leaf, leaf, leaf, attn_mask=later)[0]
     expected.backward(torch.from_numpy(grad_output))
     output, saved = own.forward(input)
@@ -155,6 +158,17 @@ def test_a_time_depends_on_no_later_one() -> None:
     assert (grad_input[:, :3] != 0).all()
 
 
+def test_a_time_depends_on_all_where_none_is_hidden() -> None:
+    own, input = bound(MultiheadAttention(4, 2), (2, 6, 4)), normal(2, 6, 4)
+    output, saved = own.forward(input)
+    changed = input.copy()
+    changed[:, 3] += 1
+    assert (own.forward(changed)[0] != output).all()
+    grad_output = np.zeros_like(output)
+    grad_output[:, 2] = 1
+    assert (own.backward(saved, grad_output) != 0).all()
+
+
 def test_a_case_by_hand() -> None:
     """Query and key are 0, so each time is the mean of the values up to it."""
     own = bound(CausalSelfAttention(1, 1, bias=False), (1, 3, 1))
@@ -162,6 +176,9 @@ def test_a_case_by_hand() -> None:
     vars(own.param)["out_proj.weight"][...] = 5
     output, _ = own.forward(np.array([[[1.0], [4], [7]]]))
     np.testing.assert_allclose(output.ravel(), [10, 25, 40], rtol=1e-15)
+    every = bound(MultiheadAttention(1, 1, bias=False), (1, 3, 1))
+    vars(every.param).update(vars(own.param))
+    np.testing.assert_allclose(every.forward(np.array([[[1.0], [4], [7]]]))[0].ravel(), [40, 40, 40], rtol=1e-15)
 
 
 def test_probabilities_of_one_have_no_gradient() -> None:

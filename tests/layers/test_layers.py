@@ -30,7 +30,7 @@ from nn_manual.registry import components
 FILLED = {
     **{name: {"weight"} for name in ("Embedding", "LearnedPositions", "Linear")},
     **{f"{name}{num_dims}d": {"weight"} for name in ("Conv", "ConvTranspose") for num_dims in (1, 2, 3)},
-    "CausalSelfAttention": {"in_proj_weight", "out_proj.weight"},
+    **{f"{name}Attention": {"in_proj_weight", "out_proj.weight"} for name in ("CausalSelf", "Multihead")},
     **{
         name: {f"weight_{map}_l{k}{way}" for map in ("ih", "hh") for k in (0, 1) for way in ("", "_reverse")}
         for name in ("RNN", "LSTM", "GRU", "PaddedRNN", "PaddedLSTM", "PaddedGRU")

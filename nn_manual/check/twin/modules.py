@@ -46,27 +46,39 @@ class _OverLengths(torch.nn.RNNBase):
         return output
 
 
-class CausalSelfAttention(torch.nn.MultiheadAttention):
-    """torch.nn.MultiheadAttention of one array with itself, later times masked."""
+class SelfAttention(torch.nn.MultiheadAttention):
+    """torch.nn.MultiheadAttention of one array with itself."""
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float, bias: bool) -> None:
         super().__init__(embed_dim, num_heads, dropout, bias, batch_first=True)
 
+    def hidden(self, time: int) -> torch.Tensor | None:  # noqa: ARG002 - whatever the time
+        """Which times (columns) each time (row) doesn't see; None where it sees all."""
+        return None
+
     def forward(self, input: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:  # type: ignore[override]  # one array for three
         """The output. torch would draw another mask of dropout than ours: with one, its definition stands here."""
-        time = input.shape[1]
-        later = torch.ones(time, time, dtype=torch.bool).triu(1)
+        hidden = self.hidden(input.shape[1])
         output: torch.Tensor
         if mask is None:
-            output, _ = super().forward(input, input, input, attn_mask=later)
+            output, _ = super().forward(input, input, input, attn_mask=hidden)
             return output
         projected = torch.nn.functional.linear(input, self.in_proj_weight, self.in_proj_bias)
         by_head = projected.reshape(*input.shape[:2], 3, self.num_heads, self.head_dim)
         query, key, value = by_head.permute(2, 0, 3, 1, 4)
-        scores = (query @ key.mT / self.head_dim**0.5).masked_fill(later, -torch.inf)
-        attended = (scores.softmax(-1) * mask) @ value
+        scores = query @ key.mT / self.head_dim**0.5
+        seen = scores if hidden is None else scores.masked_fill(hidden, -torch.inf)
+        attended = (seen.softmax(-1) * mask) @ value
         output = self.out_proj(attended.transpose(1, 2).flatten(2))
         return output
+
+
+class CausalSelfAttention(SelfAttention):
+    """The same, later times hidden."""
+
+    def hidden(self, time: int) -> torch.Tensor:
+        """The later ones."""
+        return torch.ones(time, time, dtype=torch.bool).triu(1)
 
 
 class _PaddedByItself:
@@ -93,6 +105,7 @@ class Upsample(torch.nn.Upsample):
 
 ADAPTED: dict[str, type[torch.nn.Module]] = {
     "CausalSelfAttention": CausalSelfAttention,
+    "MultiheadAttention": SelfAttention,
     "Upsample": Upsample,
     **{name: type(name, (_PaddedByItself, getattr(torch.nn, name)), {}) for name in ("Conv1d", "Conv2d", "Conv3d")},
     **{name: type(name, (_OutputAlone, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
@@ -102,7 +115,8 @@ ADAPTED: dict[str, type[torch.nn.Module]] = {
 
 def name_in_torch(name: str) -> str:
     """What torch.nn calls the class that stands for ours of this name."""
-    return ADAPTED[name].__bases__[-1].__name__ if name in ADAPTED else name
+    bases = ADAPTED[name].__mro__ if name in ADAPTED else ()
+    return next((base.__name__ for base in bases if base.__module__.startswith("torch.")), name)
 
 
 def torch_module(ours: Any, name: str) -> torch.nn.Module:
