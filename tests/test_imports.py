@@ -22,7 +22,7 @@ PACKAGE = Path(nn_manual.__file__).parent
 HEAVY = {
     "torch": {room for room in MAY_IMPORT if room.startswith("check.")} | {"functions", "step"},
     "sklearn": {"data", "estimators", "use"},
-    "numba": {"compile", "check.compare"},
+    "numba": {"compile", "check.compare", "machine_code"},
     "llvmlite": {"compile", "check.compare"},
     "matplotlib": {"plotting"},
     "tensorboard": {"run"},

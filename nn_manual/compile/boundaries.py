@@ -1,6 +1,7 @@
 """The arrays between the layers of a compiled step, in the form that the check takes.
 
-A checked step runs the same operations as a step that isn't checked. So the check proves the step that ran.
+A checked step runs the same operations as a step that isn't checked, and the check proves the step that ran. Since the
+arrays are written to memory, LLVM may add up a short sum in another order than where nobody wants them.
 """
 
 from __future__ import annotations

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from nn_manual.compile.atomics import add, give_way, load, pause, replace_if, store
 from nn_manual.compile.intrinsics import Generate, i8_at
+from nn_manual.machine_code import machine_code
 
 #: The entries of a control block, in bytes from its beginning. The counter, what is done and the number of the run
 #: have lines of the cache of their own: several threads look at them all the time.
@@ -42,7 +43,7 @@ def _call(typing: Any, address: Any, arguments: Any, first: Any, last: Any) -> t
     return types.int64(*(types.int64,) * 4), generate
 
 
-@njit("void(int64, int64)", error_model="numpy", nogil=True, cache=True)
+@machine_code("void(int64, int64)", error_model="numpy", nogil=True)
 def _run_piece(control: int, number: int) -> None:
     """Run a piece of the loop in the control block."""
     entry = i8_at(control)
@@ -52,7 +53,7 @@ def _run_piece(control: int, number: int) -> None:
     add(control + DONE, 1)
 
 
-@njit("void(int64, int64)", error_model="numpy", nogil=True, cache=True)
+@machine_code("void(int64, int64)", error_model="numpy", nogil=True)
 def help_run(control: int, number: int) -> None:
     """Run pieces of the loops that come into a control block, while it has this number of a run."""
     num_waits = 0
@@ -71,7 +72,7 @@ def help_run(control: int, number: int) -> None:
                 give_way()
 
 
-@njit("void(int64, int64, int64, int64, int64)", error_model="numpy", nogil=True, cache=True)
+@machine_code("void(int64, int64, int64, int64, int64)", error_model="numpy", nogil=True)
 def _side_by_side(control: int, function: int, arguments: int, extent: int, size: int) -> None:
     """Run a loop of `extent` iterations in pieces of `size`, with the help of whoever looks at the control block."""
     entry, count = i8_at(control), (extent + size - 1) // size
@@ -96,9 +97,7 @@ def _side_by_side(control: int, function: int, arguments: int, extent: int, size
             give_way()
 
 
-@njit(
-    "int64(int64, int64, int64, int64, int64, int64, int64, int64)", error_model="numpy", nogil=True, cache=True
-)
+@machine_code("int64(int64, int64, int64, int64, int64, int64, int64, int64)", error_model="numpy", nogil=True)
 def run(
     first: int, last: int, calls: int, num_calls: int, moving: int, num_moving: int, arguments: int, control: int
 ) -> int:

@@ -44,8 +44,7 @@ def load_config(
         arguments = builder.arguments(RunConfig, "the config", tree)
         if importer.is_used:
             arguments["layer_folder"] = importer.folder
-        places = {name: node.name_place for name, node in tree.value.items()} if isinstance(tree.value, dict) else {}
-        places |= builder.places
+        places = {**_places_of_keys(tree), **builder.places}
         find_misfits(arguments, places, errors)
         find_update_misfits(arguments, places, errors)
         find_compiling_misfits(arguments, places, errors)
@@ -53,6 +52,16 @@ def load_config(
     config = RunConfig(**arguments)
     config.places.update(places)
     return config
+
+
+def _places_of_keys(tree: Node) -> dict[str, Place]:
+    """The place of each key of the config, and of each key that stands in one of these."""
+    places: dict[str, Place] = {}
+    for name, node in tree.value.items() if isinstance(tree.value, dict) else ():
+        places[name] = node.name_place
+        if isinstance(node.value, dict):
+            places |= {f"{name}.{inner}": child.name_place for inner, child in node.value.items()}
+    return places
 
 
 def _layer_folder(tree: Node, folder: Path) -> Path:

@@ -45,12 +45,12 @@ class GradientCheck:
     """
 
     every: Annotated[int, Field(ge=0)] = 1
-    memory: Annotated[str, Field(examples=["128 MB", "1 GB"])] = "128 MB"
+    memory: Annotated[str, Field(examples=["500 kB", "128 MB", "1 GB"])] = "128 MB"
     threads: Annotated[int, Field(ge=1)] | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9]{1,18} [kMG]B", self.memory):
-            raise ValueError(f"memory must be like `128 MB` or `1 GB`, not {self.memory!r}")
+            raise ValueError(f"memory must be like `500 kB` or `128 MB` or `1 GB`, not {self.memory!r}")
 
     @property
     def num_bytes(self) -> int:

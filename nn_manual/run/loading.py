@@ -76,7 +76,7 @@ def _check_schedule(config: RunConfig, split: Split, model: Sequential) -> None:
 def check_machine(config: RunConfig) -> None:
     """Raise NoNumba, and ConfigError with the key's place for a BLAS and threads that aren't there."""
     checks: dict[str, Callable[[], object]] = {
-        "gradient_check": partial(check_threads, "threads", config.gradient_check.threads)
+        "gradient_check.threads": partial(check_threads, "gradient_check.threads", config.gradient_check.threads)
     }
     if config.compiled:
         check_numba()
@@ -125,8 +125,9 @@ def _check_memory(config: RunConfig) -> None:
         )
     check = config.gradient_check
     if check.every and check.num_bytes > memory:
-        place = config.places.get("gradient_check", "gradient_check")
-        raise ConfigError(f"{place}: memory is {check.memory}, and this machine has {memory / 10**9:,.0f} GB")
+        place = config.places.get("gradient_check.memory", "gradient_check.memory")
+        found = f"gradient_check.memory is {check.memory}, and this machine has {memory / 10**9:,.0f} GB"
+        raise ConfigError(f"{place}: {found}")
 
 
 @quiet

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
-from nn_manual.compile.blas import BlasName
+from nn_manual.compile.blas import BlasName, check_threads
+from nn_manual.data.reading import machine_memory
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
@@ -47,19 +48,30 @@ def check_whole_numbers(least: int = 1, **numbers: Any) -> None:
             whole = operator.index(number)
         except TypeError:
             raise TypeError(f"{name} must be an integer, not {number!r}") from None
+        if isinstance(number, bool):
+            raise TypeError(f"{name} must be an integer, not {number}")
         if whole < least:
             raise ValueError(f"{name} must be at least {least}, not {whole}")
 
 
 def check_settings(settings: TrainerSettings) -> None:
-    """Raise ValueError for settings that are out of range, or that don't fit each other, and TypeError for a number of
-    another kind.
+    """Raise ValueError for settings that are out of range, or that don't fit each other, TypeError for a value of
+    another kind, and ConfigError for more threads than cores are free.
     """
     if settings.optimizer.model is not settings.model:
         raise ValueError("the optimizer moves another model than the one to be trained")
     check_whole_numbers(0, check_every=settings.check_every, check_memory=settings.check_memory)
-    if settings.check_threads is not None:
-        check_whole_numbers(check_threads=settings.check_threads)
+    for name in ("threads", "loop_threads", "check_threads"):
+        if (count := getattr(settings, name)) is not None:
+            check_whole_numbers(0, **{name: count})
+            check_threads(name, count)
+    if not isinstance(settings.compiled, bool):
+        raise TypeError(f"compiled must be True or False, not {settings.compiled!r}")
+    if settings.blas is not None and settings.blas not in get_args(BlasName):
+        raise ValueError(f"blas must be {', '.join(get_args(BlasName))} or None, not {settings.blas!r}")
+    if settings.check_memory > machine_memory():
+        memory = f"{machine_memory() / 1e9:,.0f} GB"
+        raise ValueError(f"check_memory is {settings.check_memory:,} bytes, and this machine has {memory}")
     if settings.clip_grad_norm is not None and not settings.clip_grad_norm > 0:
         raise ValueError(f"clip_grad_norm must be above 0, not {settings.clip_grad_norm}")
     if not settings.compiled and (settings.blas, settings.threads, settings.loop_threads) != (None, None, None):

@@ -69,7 +69,7 @@ def _costs(config: RunConfig, step: FirstStep | NNManualError) -> Iterator[str]:
         return
     yield (
         f"training step: a batch of {len(step.input):,} takes {num_multiplications(trace):,} multiplications in "
-        f"products, and {peak_memory(trace) / 1e6:.2g} MB beside model, optimizer and batch"
+        f"products, and {_megabytes(peak_memory(trace))} beside model, optimizer and batch"
     )
     if config.compiled:
         reasons = "; ".join(f"{each.place}: {each.reason}" for each in program(trace).external)
@@ -97,7 +97,13 @@ def _how_checked(config: RunConfig, step: FirstStep | NNManualError) -> str:
         return f"{steps}; how many are proven together isn't known: {_first_line(error)}"
     if found.reason:
         return f"{steps}, each proven by itself: {found.reason}"
-    return f"{steps}, up to {found.num_steps} proven together in {found.num_bytes / 1e6:.2g} MB"
+    return f"{steps}, up to {found.num_steps} proven together in {_megabytes(found.num_bytes)}"
+
+
+def _megabytes(num_bytes: int) -> str:
+    """Two digits, or all before the point."""
+    megabytes = num_bytes / 1e6
+    return f"{megabytes:,.0f} MB" if megabytes >= 10 else f"{megabytes:.2g} MB"
 
 
 def _first_line(error: NNManualError) -> str:

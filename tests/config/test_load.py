@@ -206,9 +206,21 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
          "8:25: unflattened_size must be at most 1099511627776, not 2199023255552"),
         (12, "early_stopping: {patience: 0}", "12:18: patience must be at least 1, not 0"),
         (12, "gradient_check: {every: -1}", "12:18: every must be at least 0, not -1"),
-        (12, "gradient_check: {memory: 64}", "12:18: memory must be like `128 MB` or `1 GB`, not 64"),
-        (12, "gradient_check: {memory: 64MB}", "12:18: memory must be like `128 MB` or `1 GB`, not '64MB'"),
-        (12, "gradient_check: {every: 2, memory: -1 GB}", "12:28: memory must be like `128 MB` or `1 GB`, not '-1 GB'"),
+        (
+            12,
+            "gradient_check: {memory: 64}",
+            "12:18: memory must be like `500 kB` or `128 MB` or `1 GB`, not 64",
+        ),
+        (
+            12,
+            "gradient_check: {memory: 64MB}",
+            "12:18: memory must be like `500 kB` or `128 MB` or `1 GB`, not '64MB'",
+        ),
+        (
+            12,
+            "gradient_check: {every: 2, memory: -1 GB}",
+            "12:28: memory must be like `500 kB` or `128 MB` or `1 GB`, not '-1 GB'",
+        ),
         (12, "lr_scheduler: {StepLR: {step_size: 0}}", "12:25: step_size must be at least 1, not 0"),
     ],
 )  # fmt: skip - one case a line

@@ -159,7 +159,22 @@ def test_the_proof_takes_no_more_threads_than_there_are_cores(
 ) -> None:
     monkeypatch.setattr(blas, "free_cores", lambda: 2)
     text = COMPILED.replace("gradient_check: {every: 0}\ncompiled: true\n", "gradient_check: {threads: 3}\n" + compiled)
-    refused(text, "10:1: threads must be 1 to 2, .*, not 3", tmp_path, capsys)
+    refused(text, "10:18: gradient_check.threads must be 1 to 2, .*, not 3", tmp_path, capsys)
+
+
+def test_of_two_keys_of_one_name_the_message_says_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An override is named, and no line of the file that doesn't have it."""
+    monkeypatch.setattr(blas, "free_cores", lambda: 2)
+    path = write_config(tmp_path, COMPILED)
+    for override, message in (
+        ("gradient_check.threads=3", "gradient_check.threads must be 1 to 2, the cores that are free, not 3"),
+        ("threads=3", "threads must be 1 to 2, the cores that are free, not 3"),
+    ):
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        assert cli.main(["train", str(path), override, "--run-dir", str(tmp_path / "run")]) == 2
+        assert capsys.readouterr().err == f"nn-manual: override {override!r}: {message}\n"
 
 
 def refused(text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

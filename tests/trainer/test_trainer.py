@@ -13,7 +13,7 @@ from comparing import assert_equal
 from stateful import Averaged
 
 from nn_manual.data import Examples
-from nn_manual.errors import NotFiniteError
+from nn_manual.errors import ConfigError, NotFiniteError
 from nn_manual.layers import Linear
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
 from nn_manual.model import Sequential
@@ -213,7 +213,7 @@ class TestSettings:
         [
             ({"check_every": -1}, "check_every must be at least 0, not -1"),
             ({"check_memory": -1}, "check_memory must be at least 0, not -1"),
-            ({"check_threads": 0}, "check_threads must be at least 1, not 0"),
+            ({"check_threads": -1}, "check_threads must be at least 0, not -1"),
             ({"clip_grad_norm": 0.0}, "clip_grad_norm must be above 0, not 0.0"),
             ({"clip_grad_norm": math.nan}, "clip_grad_norm must be above 0, not nan"),
             ({"lr_step": "batch"}, "lr_step must be epoch or step, not batch"),
@@ -226,6 +226,26 @@ class TestSettings:
     def test_out_of_range(self, settings: dict[str, Any], message: str) -> None:
         with pytest.raises(ValueError, match=f"^{message}$"):
             classifier(**settings)
+
+    @pytest.mark.parametrize(
+        ("settings", "error", "message"),
+        [
+            ({"blas": "foo"}, ValueError, "blas must be numpy, scipy, mkl or None, not 'foo'"),
+            ({"threads": "1"}, TypeError, "threads must be an integer, not '1'"),
+            ({"loop_threads": 1.0}, TypeError, "loop_threads must be an integer, not 1.0"),
+            ({"check_threads": True}, TypeError, "check_threads must be an integer, not True"),
+            ({"check_memory": True}, TypeError, "check_memory must be an integer, not True"),
+            ({"check_every": False}, TypeError, "check_every must be an integer, not False"),
+            ({"compiled": "yes"}, TypeError, "compiled must be True or False, not 'yes'"),
+            ({"check_threads": 0}, ConfigError, r"check_threads must be 1 to \d+, the cores that are free.*"),
+            ({"check_threads": 10**6}, ConfigError, r"check_threads must be 1 to \d+, the cores that are free.*"),
+            ({"check_memory": 10**18}, ValueError, r"check_memory is 1,0{3}[,0]+ bytes, and this machine has .* GB"),
+        ],
+    )
+    def test_of_another_kind(self, settings: dict[str, Any], error: type[Exception], message: str) -> None:
+        given: dict[str, Any] = {"compiled": True} | settings
+        with pytest.raises(error, match=f"^{message}$"):
+            classifier(**given)
 
     def test_the_optimizer_of_another_model(self) -> None:
         model, other = Sequential(Linear(2, 1)), Sequential(Linear(2, 1))

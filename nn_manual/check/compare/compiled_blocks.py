@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from nn_manual.machine_code import machine_code
 
 _Generate = Callable[[Any, Any, Any, Any], Any]
 
@@ -49,7 +51,7 @@ def _signature(number: Any, integer: Any) -> Any:
 _SIGNATURES = [_signature(types.float32, types.uint32), _signature(types.float64, types.uint64)]
 
 
-@njit(_SIGNATURES, error_model="numpy", nogil=True, cache=True)
+@machine_code(_SIGNATURES, error_model="numpy", nogil=True)
 def largest_magnitudes(ours: Any, reference: Any, absolute: Any, scale: Any) -> None:
     """max|ours - reference| and max|reference| of each row of two matrices, whose rows are contiguous. The results are
     the bits of numbers. Each row has at least one number.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 
@@ -41,3 +42,19 @@ def test_where_one_fails_the_others_end_first(failing: int) -> None:
 def test_what_numpy_does_about_infinite_numbers_is_the_same_in_each_thread() -> None:
     with np.errstate(over="raise"):
         assert in_threads(lambda _: np.geterr()["over"], [0, 1]) == ["raise", "raise"]
+
+
+@pytest.mark.parametrize("granted", [0, 1])
+def test_where_the_system_grants_no_more_threads_this_one_takes_the_rest(
+    granted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, number = threading.Thread.start, itertools.count()
+
+    def start_some(thread: threading.Thread) -> None:
+        if next(number) >= granted:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    is_main = in_threads(lambda part: (part, threading.current_thread() is threading.main_thread()), [0, 1, 2])
+    assert is_main == [(0, True), (1, granted == 0), (2, True)]
