@@ -69,9 +69,9 @@ class Trainer:
     `fit` calls.
 
     `train_step` proves a checked step at once, `epoch` many together, a little later: those wait in `check_memory`
-    bytes. `check_threads` threads prove them, at most one for each free core: by default one, or as many as torch has
-    where the first proofs show that this is faster. `flush()` proves them now. `prover.groups.most` says how many are
-    proven at once, and `prover.groups.reason` why each is proven by itself, where it is.
+    bytes. `check_threads` threads prove them: by default one, or as many as torch has where the first proofs show that
+    this is faster; more than there are cores are slower. `flush()` proves them now. `prover.groups.most` says how many
+    are proven at once, and `prover.groups.reason` why each is proven by itself, where it is.
 
     With `compiled`, the steps of an `epoch` run as machine code, many in one call: when the first of these is yielded,
     all are done, and `num_steps` is the number of the last one. The formulas are the same, but the rounding isn't. A

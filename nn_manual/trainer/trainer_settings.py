@@ -61,7 +61,9 @@ def check_settings(settings: TrainerSettings) -> None:
     if settings.optimizer.model is not settings.model:
         raise ValueError("the optimizer moves another model than the one to be trained")
     check_whole_numbers(0, check_every=settings.check_every, check_memory=settings.check_memory)
-    for name in ("threads", "loop_threads", "check_threads"):
+    if settings.check_threads is not None:
+        check_whole_numbers(check_threads=settings.check_threads)
+    for name in ("threads", "loop_threads"):
         if (count := getattr(settings, name)) is not None:
             check_whole_numbers(0, **{name: count})
             check_threads(name, count)
