@@ -213,7 +213,6 @@ class TestSettings:
         [
             ({"check_every": -1}, "check_every must be at least 0, not -1"),
             ({"check_memory": -1}, "check_memory must be at least 0, not -1"),
-            ({"check_threads": -1}, "check_threads must be at least 0, not -1"),
             ({"check_threads": 0}, "check_threads must be at least 1, not 0"),
             ({"clip_grad_norm": 0.0}, "clip_grad_norm must be above 0, not 0.0"),
             ({"clip_grad_norm": math.nan}, "clip_grad_norm must be above 0, not nan"),
