@@ -54,7 +54,7 @@ def with_each_dtype(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.M
 
 def _by_class(examples: Sequence[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], bool, int]]:
     """Each example, whether it is the first one of its family, and the number of that family."""
-    numbers: dict[object, int] = {}
+    numbers: dict[type, int] = {}
     for example in examples:
         owner = example[0] if isinstance(example[0], type) else type(example[0])
         family = family_of(owner)
@@ -62,15 +62,14 @@ def _by_class(examples: Sequence[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, 
         yield example, is_first, numbers.setdefault(family, len(numbers))
 
 
-def family_of(owner: type) -> object:
-    """What tells a class from others: the class itself, unless it only says for how many dimensions its base's formulas
-    are, as Conv1d, Conv2d and Conv3d do. Then they are one family.
+def family_of(owner: type) -> type:
+    """The class that has a layer's `backward`, for a class that only says for how many dimensions its bases' formulas
+    are, as Conv1d, Conv2d and Conv3d do. Any other class is a family of its own.
     """
-    stated = {name: value for name, value in vars(owner).items() if isinstance(value, int | str) and name[:1] != "_"}
     has_own_formulas = any(isinstance(value, FunctionType) for name, value in vars(owner).items() if name[:2] != "__")
-    if "num_dims" not in stated or has_own_formulas:
+    if "num_dims" not in vars(owner) or has_own_formulas:
         return owner
-    return owner.__bases__, *sorted((name, value) for name, value in stated.items() if name != "num_dims")
+    return next(base for base in owner.__mro__ if "backward" in vars(base))
 
 
 def of_layer(layer: Layer, shape: Shape, dtype: str, num_batches: int) -> tuple[Sequential, Batches]:
