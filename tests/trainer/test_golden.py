@@ -29,6 +29,7 @@ SHORTER = {
     "diabetes": ["epochs=15"],
     "digits": ["epochs=5"],
     "digits_convnet": ["epochs=2"],
+    "digits_encoder": ["epochs=2"],
     "digits_lstm": ["epochs=2"],
     "fashion_mnist": ["epochs=1", "dtype=float64"],
     "gpt": ["epochs=1", "data.Text.stride=1024"],

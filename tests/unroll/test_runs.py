@@ -27,6 +27,7 @@ SHORTER = {
     "diabetes": ["epochs=3"],
     "digits": ["epochs=3"],
     "digits_convnet": ["epochs=1"],
+    "digits_encoder": ["epochs=1"],
     "digits_lstm": ["epochs=1"],
     "fashion_mnist": ["epochs=1"],
     "gpt": ["epochs=2", "data.Text.stride=8192", "batch_size=5", "lr_scheduler=null"],
