@@ -18,8 +18,6 @@ from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer
 from nn_manual.registry import components, examples
 
-#: A trace takes no lengths of sequences.
-LAYERS = [each for each in examples(components(Layer)) if not isinstance(each[0], LayerWithLengths)]
 LOSSES = examples(components(Loss))
 OPTIMIZERS = [
     (optimizer, settings) for optimizer in components(Optimizer).values() for settings in optimizer.examples()
@@ -70,6 +68,23 @@ def family_of(owner: type) -> type:
     if "num_dims" not in vars(owner) or has_own_formulas:
         return owner
     return next(base for base in owner.__mro__ if "backward" in vars(base))
+
+
+def _of_families(examples: Sequence[tuple[Layer, Shape]]) -> Iterator[tuple[Layer, Shape]]:
+    """The examples; of the classes behind the first one of a family, the first of each: their formulas are the same."""
+    first_of: dict[type, type] = {}
+    seen = set()
+    for layer, shape in examples:
+        owner = type(layer)
+        if first_of.setdefault(family_of(owner), owner) is owner or owner not in seen:
+            yield layer, shape
+        seen.add(owner)
+
+
+#: A trace takes no lengths of sequences.
+LAYERS = [
+    each for each in _of_families(examples(components(Layer))) if not isinstance(each[0], LayerWithLengths)
+]
 
 
 def of_layer(layer: Layer, shape: Shape, dtype: str, num_batches: int) -> tuple[Sequential, Batches]:
