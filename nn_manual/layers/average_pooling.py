@@ -139,6 +139,16 @@ class AvgPool3d(_WithDivisor):
 
     num_dims = 3
 
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """As in every average pooling. torch takes no volume smaller than the window, whatever the padding."""
+        shape = super().output_shape(input_shape)
+        if any(size < kernel for size, kernel in zip(input_shape[2:], self.windows.kernel, strict=True)):
+            raise ValueError(
+                f"AvgPool3d takes volumes of at least the window's size, kernel_size={self.kernel_size}, "
+                f"the input has shape {input_shape}"
+            )
+        return shape
+
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
         """Windows side by side, windows that overlap and reach beyond, and a divisor."""

@@ -290,6 +290,7 @@ def test_a_batch_without_rows_between_others_counts_and_moves_nothing(momentum: 
         (MaxPool2d(1), (1, 0, 2, 2), "MaxPool2d takes images with numbers in them"),
         (AvgPool2d(2, padding=1, count_include_pad=False), (1, 1, 0, 2), "AvgPool2d takes images with numbers in them"),
         (AdaptiveAvgPool2d(2), (1, 1, 0, 2), "AdaptiveAvgPool2d takes images with numbers in them"),
+        (AvgPool3d(2, padding=1), (1, 1, 1, 2, 2), "AvgPool3d takes volumes of at least the window's size"),
         (Upsample(3), (1, 0, 2), r"Upsample with mode=nearest takes \(batch, channels, length\) or"),
         (GroupNorm(2, 2), (1, 2), r"GroupNorm needs groups of more than 1 number, the input has shape \(1, 2\)"),
         (ReflectionPad1d(1), (2, 1, 1), "ReflectionPad1d mirrors at least 2 numbers in dimension 2, the input has"),
