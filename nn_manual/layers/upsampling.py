@@ -26,12 +26,12 @@ class Upsample(AlongEachDimension):
     """Images of another size by interpolation, input (batch, channels, *size) to (batch, channels, *output size).
 
     Either `size` is the output's, or `scale_factor` is the output's size by the input's, one number or one for each
-    dimension. Each number of the output has a place between those of the input: `scale (i + 1/2) - 1/2`, where the
-    pixels are squares, or `(size - 1) / (output size - 1) i` with `align_corners`, where they are points. `scale` is
-    the input's size by the output's. The matrix of a dimension (output size, size) has the weights of the neighbours:
-    of the nearest one, floor(scale i); of two, by their distance (linear, bilinear, trilinear); or of four, by a cubic
-    of it (bicubic, with the slope -0.75 at distance 1). Beyond the edge, the last number is taken. For images it is
-    `rows` for the height and `columns` for the width:
+    dimension; it must make whole sizes. Each number of the output has a place between those of the input:
+    `scale (i + 1/2) - 1/2`, where the pixels are squares, or `(size - 1) / (output size - 1) i` with `align_corners`,
+    where they are points. `scale` is the input's size by the output's. The matrix of a dimension (output size, size)
+    has the weights of the neighbours: of the nearest one, floor(scale i); of two, by their distance (linear, bilinear,
+    trilinear); or of four, by a cubic of it (bicubic, with the slope -0.75 at distance 1). Beyond the edge, the last
+    number is taken. For images it is `rows` for the height and `columns` for the width:
 
         output     = rows @ input @ columns.T
         grad_input = rows.T @ grad_output @ columns
@@ -65,7 +65,7 @@ class Upsample(AlongEachDimension):
             (cls(scale_factor=2), (2, 2, 3, 2)),
             (cls([2, 5], mode="bilinear"), (2, 2, 3, 3)),
             (cls(scale_factor=[1.5, 2.0], mode="bilinear", align_corners=True), (1, 2, 4, 2)),
-            (cls(scale_factor=2.5, mode="linear"), (2, 3, 3)),
+            (cls(scale_factor=2.5, mode="linear"), (2, 3, 4)),
             (cls(scale_factor=2, mode="bicubic"), (1, 1, 3, 2)),
             (cls(3, mode="bicubic", align_corners=True), (1, 2, 4, 5)),
             (cls([2, 3, 1], mode="trilinear"), (1, 2, 2, 2, 3)),
@@ -85,10 +85,13 @@ class Upsample(AlongEachDimension):
             )
         if self.size is not None:
             return (*input_shape[:2], *map(int, of_each(self.size, num_dims)))
-        both = zip(input_shape[2:], self._factors(num_dims), strict=True)
-        sizes = tuple(math.floor(size * factor) for size, factor in both)
-        if min(sizes) < 1:
-            raise ValueError(f"Upsample would make an image of size {sizes}, the input has shape {input_shape}")
+        wanted = [size * factor for size, factor in zip(input_shape[2:], self._factors(num_dims), strict=True)]
+        sizes = tuple(map(math.floor, wanted))
+        if list(sizes) != wanted:  # what torch makes of it depends on the layout in memory
+            raise ValueError(
+                f"Upsample takes a scale_factor that makes whole sizes, or a size: {self.scale_factor} would make "
+                f"{wanted}, the input has shape {input_shape}"
+            )
         return (*input_shape[:2], *sizes)
 
     def _factors(self, num_dims: int) -> list[float]:

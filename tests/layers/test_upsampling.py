@@ -96,8 +96,9 @@ def test_settings_that_are_refused(settings: dict[str, Any], message: str) -> No
         ),
         (Upsample([2, 3]), (1, 1, 3), "Upsample has [2, 3] for 1 dimension, the input has shape (1, 1, 3)"),
         (
-            Upsample(scale_factor=0.3), (1, 1, 3),
-            "Upsample would make an image of size (0,), the input has shape (1, 1, 3)",
+            Upsample(scale_factor=1.5, mode="linear"), (1, 1, 3),
+            "Upsample takes a scale_factor that makes whole sizes, or a size: 1.5 would make [4.5], the input has "
+            "shape (1, 1, 3)",
         ),
     ],
 )  # fmt: skip
