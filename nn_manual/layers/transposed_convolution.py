@@ -70,7 +70,10 @@ class TransposedConvolution(WindowedMap):
     def output_shape(self, input_shape: Shape) -> Shape:
         """(batch, out_channels, *output size)."""
         self._check_input(input_shape)
-        size = self.windows.image_size(type(self).__name__, input_shape, of_each(self.output_padding, self.num_dims))
+        name = type(self).__name__
+        if min(input_shape[2:]) < 1:
+            raise ValueError(f"{name} takes images with numbers in them, the input has shape {input_shape}")
+        size = self.windows.image_size(name, input_shape, of_each(self.output_padding, self.num_dims))
         return (input_shape[0], self.out_channels, *size)
 
     def longest_sum(self, input_shape: Shape) -> int:

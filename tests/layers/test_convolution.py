@@ -216,6 +216,8 @@ def test_a_transpose_without_an_output_is_refused() -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         bound(ConvTranspose1d(1, 1, 1, padding=1)).forward(np.zeros((2, 1, 2)))
     assert ConvTranspose1d(1, 1, 1, padding=1).output_shape((2, 1, 3)) == (2, 1, 1)
+    with pytest.raises(ValueError, match=r"^ConvTranspose1d takes images with numbers in them, .* \(2, 1, 0\)$"):
+        bound(ConvTranspose1d(1, 1, 5)).forward(np.zeros((2, 1, 0)))
 
 
 def test_a_frame_that_the_image_cannot_fill_is_refused() -> None:
