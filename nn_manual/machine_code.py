@@ -10,7 +10,6 @@ def machine_code(*signatures: Any, **options: Any) -> Callable[[Callable[..., An
     """`numba.njit` with these signatures and options. The code is kept beside the source, or in the user's cache
     directory. Where numba may write to neither, each process compiles the function anew.
     """
-
     from numba import njit  # here, because it takes as long to load as all else
 
     def compiled(function: Callable[..., Any]) -> Any:

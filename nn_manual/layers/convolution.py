@@ -1,4 +1,4 @@
-"""Convolution, and its transpose: the same linear map of the window at each place of an image."""
+"""Convolution in one, two and three dimensions: the same linear map of the window at each place of an image."""
 
 from __future__ import annotations
 
