@@ -41,6 +41,10 @@ FUNCTIONS = {
     "logical_and": "{0} & {1}",
     "logical_or": "{0} | {1}",
     "logical_not": "not {0}",
+    "bitwise_and": "{0} & {1}",
+    "bitwise_or": "{0} | {1}",
+    "bitwise_xor": "{0} ^ {1}",
+    "invert": "~{0}",
     "exp": "exp_{f}({0})",
     "expm1": "expm1_{f}({0})",
     "log": "log_{f}({0})",
@@ -65,7 +69,10 @@ OF_FLOATS = frozenset(
     | {"expit", "ndtr", "erf", "erfc", "sin", "cos", "floor", "ceil", "rint", "sign", "power", "clip"}
 )
 #: The expressions for bools.
-OF_BOOLS = {"add": "{0} | {1}", "multiply": "{0} & {1}", "maximum": "{0} | {1}", "minimum": "{0} & {1}"}
+OF_BOOLS = {
+    **{"add": "{0} | {1}", "multiply": "{0} & {1}", "maximum": "{0} | {1}", "minimum": "{0} & {1}"},
+    "invert": "not {0}",
+}
 #: How a reduction combines its value so far with the next one.
 COMBINED = {
     "add": "add_in_any_order({0}, {1})",

@@ -20,9 +20,11 @@ COMPILED: dict[str, Callable[[Array], Array]] = {
     "a power of arrays": lambda x: (np.abs(x) + 1) ** x,
     "clip": lambda x: np.clip(x, -0.5, 0.5) * x + x.clip(0, 6),
     "rounded": lambda x: np.floor(x * 3) + np.ceil(x) + np.rint(x * 7) + np.sign(x),
+    "masks": lambda x: np.where((x > -1) & (x < 1) | ~(x < 2) ^ (x > 0), x, 0),
 }
 #: Integers, floats that compiled code doesn't have, and operations that NumPy runs beside compiled code.
 IN_PART: dict[str, Callable[[Array], Array]] = {
+    "bits": lambda x: x + ((x * 8).astype(np.int64) & 6 | 9) + (~(x * 8).astype(np.int32) ^ np.int32(5)),
     "int8 wraps": lambda x: x + (x > 0).astype(np.int8) * np.int8(100) * np.int8(3),
     "uint8 wraps below 0": lambda x: x + ((x > 0).astype(np.uint8) - np.uint8(1)).astype(x.dtype),
     "int32 wraps": lambda x: x + ((x > 0).astype(np.int32) * np.int32(2**30) * np.int32(3)).astype(x.dtype) * 1e-9,
