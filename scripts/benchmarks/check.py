@@ -60,7 +60,8 @@ def main(
 
 @dataclass(frozen=True)
 class Row:
-    """What became of the mutants of one class: how many there are of each kind, and a text for each that wasn't caught.
+    """What became of the mutants of one class: how many there are of each kind, which proofs are of one of them, and a
+    text for each that wasn't caught.
     """
 
     owner: str
@@ -73,6 +74,7 @@ class Row:
     num_raised: int
     num_wrongly_proven: int
     seconds: float
+    proofs: list[tuple[str, str, str]]
     texts: list[tuple[str, str]]
 
     def __add__(self, other: Row) -> Row:
@@ -106,7 +108,15 @@ def mutants(numbers: Sequence[int]) -> bool:
     print("same: passed, and proven to compute the same. raise: an error of their own before there is a gradient.\n")
     for text, indent in itertools.chain.from_iterable(row.texts for row in rows):
         print(wrapped(text, indent))
-    return num_named == num_caught + num_missed and not sum(row.num_wrongly_proven for row in rows)
+    of_none = [proof for row in rows for proof in SURVIVORS if _is_of(row.owner, proof) and proof not in row.proofs]
+    for method, line, mutated in of_none:
+        print(wrapped(f"PROOF OF NO MUTANT: {method}: {mutated}\nof: {line}"))
+    wrong = of_none or sum(row.num_wrongly_proven for row in rows)
+    return num_named == num_caught + num_missed and not wrong
+
+
+def _is_of(owner: str, proof: tuple[str, str, str]) -> bool:
+    return proof[0].startswith(f"{owner}.")
 
 
 def _row(number_and_part: tuple[int, int]) -> Row:
@@ -115,6 +125,7 @@ def _row(number_and_part: tuple[int, int]) -> Row:
     subject, start = subjects()[number], time.monotonic()
     made = list(itertools.islice(subject.mutants(), part, None, NUM_PARTS))
     result = score(subject, made)
+    keys = [(f"{result.owner}.{mutant.method}", mutant.line, mutant.mutated) for mutant in made]
     return Row(
         owner=result.owner,
         num_made=len(made),
@@ -126,6 +137,7 @@ def _row(number_and_part: tuple[int, int]) -> Row:
         num_raised=len(result.raised),
         num_wrongly_proven=len(result.wrongly_proven),
         seconds=time.monotonic() - start,
+        proofs=[key for key in keys if key in SURVIVORS],
         texts=list(_texts(result)),
     )
 

@@ -40,9 +40,13 @@ CONTRACTS: set[type] = {
 
 SUBJECTS = {subject.owner: subject for subject in subjects()}
 
+#: Classes that have the kinds of mistakes which few classes have.
+RARE = {layers.ELU, layers.GELU, layers.PReLU, layers.RMSNorm, layers.TimePool, ReLU, CrossEntropyLoss}
+
+
 @functools.cache
 def made(owner: type) -> list[Mutant]:
-    """All mutants of a class. Those of all classes take half a minute: one test needs them."""
+    """All mutants of a class: of some, that takes seconds."""
     return list(SUBJECTS[owner].mutants())
 
 
@@ -76,18 +80,21 @@ def test_a_new_layer_is_a_subject_without_a_word(monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_kind_of_mistake_is_made_in_every_method_that_computes() -> None:
-    """And each proof is of a mutant that exists."""
-    assert {mutant.operator for owner in SUBJECTS for mutant in made(owner)} == {
+    """In a sample of the classes; `scripts/benchmark.py check mutants` makes those of all. And each proof is of a mutant
+    that exists.
+    """
+    sample = {*list(SUBJECTS)[::6], *RARE}
+    assert {mutant.operator for owner in sample for mutant in made(owner)} == {
         "sign", "factor 1.001", "factor 2", "eps", "transpose", "stale", "another value", "dropped term",
         "dropped line", "dropped function", "swapped operands", "operation", "comparison", "condition", "axis",
         "mean for sum", "sum for mean", "argmin for argmax", "exp for expm1", "expm1 for exp", "minimum for maximum",
         "by hand",
     }  # fmt: skip - a list of words
-    for owner in SUBJECTS:
+    for owner in sample:
         generated = {mutant.method for mutant in made(owner) if mutant.operator != "by hand"}
         assert generated == methods_that_compute(owner), owner
-    existing = {(f"{owner.__name__}.{m.method}", m.line, m.mutated) for owner in SUBJECTS for m in made(owner)}
-    assert existing >= SURVIVORS.keys()
+        existing = {(f"{owner.__name__}.{m.method}", m.line, m.mutated) for m in made(owner)}
+        assert existing >= {proof for proof in SURVIVORS if proof[0].startswith(f"{owner.__name__}.")}, owner
 
 
 def methods_that_compute(owner: type) -> set[str]:

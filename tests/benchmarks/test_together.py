@@ -93,3 +93,15 @@ def test_what_float32_does_not_show_is_counted_apart(
 def test_an_unknown_class_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert check.main(["mutants"], classes=["Tanh", "Tank"]) == 2
     assert capsys.readouterr().out.startswith("unknown class Tank; known: GELU, ReLU, ")
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_proof_of_no_mutant_is_reported(
+    is_made: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proof = "Tanh.backward", "return grad", "return -grad"
+    monkeypatch.setattr(check, "SURVIVORS", {proof: "why"})
+    row = check.Row("Tanh", 1, 0, 1, 0, 1, 0, 0, 0, 0.1, [proof] if is_made else [], [])
+    monkeypatch.setattr(check, "on_all_cores", lambda _, parts: iter([row for _ in parts]))
+    assert check.mutants([0]) is is_made
+    assert ("PROOF OF NO MUTANT: Tanh.backward: return -grad" in capsys.readouterr().out) is not is_made

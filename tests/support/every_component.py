@@ -38,14 +38,16 @@ def each(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorato
 
 
 def with_each_dtype(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
-    """Parametrizes a test by the examples, with these names, and by `dtype`. The quick tests take the first example of
-    each family of classes: of one in one dtype, and of the next one in the other.
+    """Parametrizes a test by the examples, with these names, and by `dtype`. The first example of each family of classes
+    is taken in both dtypes, and the others in one and the other by turns. The quick tests take the first example of
+    each family: of one in one dtype, and of the next one in the other.
     """
     cases = [
-        pytest.param(*example, dtype, id=f"{example[0]}-{dtype}", marks=marks)
-        for example, is_first, number in _by_class(examples)
+        pytest.param(*example, dtype, id=f"{example[0]}-{dtype}", marks=[] if is_quick else [pytest.mark.slow])
+        for count, (example, is_first, number) in enumerate(_by_class(examples))
         for i, dtype in enumerate(DTYPES)
-        for marks in [[] if is_first and number % len(DTYPES) == i else [pytest.mark.slow]]
+        for is_quick in [is_first and number % len(DTYPES) == i]
+        if is_first or count % len(DTYPES) == i
     ]
     return pytest.mark.parametrize(f"{names}, dtype", cases)
 
