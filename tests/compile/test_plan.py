@@ -36,7 +36,7 @@ from nn_manual import (
     Tanh,
     Trainer,
 )
-from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.arrays import Array, Shape
 from nn_manual.compile.compile_step import compile_trace
 from nn_manual.compile.plan import Done, Plan, first_buffers, persistent
 from nn_manual.layers import Layer
@@ -99,8 +99,7 @@ def check_plan(trainer: Trainer, batches: Batches) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=[str(layer) for layer, _ in LAYERS])
+@with_each_dtype("layer, shape", LAYERS)
 def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
     """It alone compiles each example of each layer, and compares all that the plan computes."""
     model, batches = of_layer(layer, shape, dtype, 5)

@@ -38,9 +38,9 @@ def each(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorato
 
 
 def with_each_dtype(names: str, examples: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
-    """Parametrizes a test by the examples, with these names, and by `dtype`. The first example of each family of classes
-    is taken in both dtypes, and the others in one and the other by turns. The quick tests take the first example of
-    each family: of one in one dtype, and of the next one in the other.
+    """Parametrizes a test by the examples, with these names, and by `dtype`. The first example of each family of
+    classes is taken in both dtypes, and the others in one and the other by turns. The quick tests take the first
+    example of each family: of one in one dtype, and of the next one in the other.
     """
     cases = [
         pytest.param(*example, dtype, id=f"{example[0]}-{dtype}", marks=[] if is_quick else [pytest.mark.slow])

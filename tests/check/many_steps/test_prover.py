@@ -134,10 +134,19 @@ def end_of(monkeypatch: pytest.MonkeyPatch, words: str, step: int, how: str, mem
     )
 
 
+#: How long a fault lasts: each beside each fault, and beside each of the steps in which it begins.
+HOW_LONG = ["from then on", "in that step", "once"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["from then on", "in that step", "once"])
-@pytest.mark.parametrize("step", [1, 2, 5, NUM_STEPS])
-@pytest.mark.parametrize("words", FAULTS)
+@pytest.mark.parametrize(
+    ("words", "step", "how"),
+    [
+        (words, step, HOW_LONG[(i + j) % len(HOW_LONG)])
+        for i, words in enumerate(FAULTS)
+        for j, step in enumerate([1, 2, 5, NUM_STEPS])
+    ],
+)
 def test_a_fault_that_begins_at_a_step(monkeypatch: pytest.MonkeyPatch, words: str, step: int, how: str) -> None:
     """Its end is that of a training whose steps are proven one by one, in groups of any size."""
     ends = [end_of(monkeypatch, words, step, how, memory=0)]
