@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from benchmarks import bits
 from benchmarks.bits import Bits
+from benchmarks.random_nets import drawn
 
 
 @pytest.mark.slow
 def test_the_bits_do_not_depend_on_threads() -> None:
-    """It alone trains a random net on several threads, plan and proof."""
+    """It alone trains a random net on several threads, plan and proof: the first small one."""
     pytest.importorskip("numba")
-    one, several = bits._both(0)
+    one, several = bits._both(next(seed for seed in range(99) if len(drawn(seed)[0].model.layers) == 3))
     assert one == several
     assert one.is_compiled
     assert one.num_steps > 0
