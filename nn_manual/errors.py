@@ -40,8 +40,22 @@ class ConfigError(NNManualError):
     exit_status = 2
 
 
-class LayerError(ConfigError, TypeError):
-    """A layer's method returned a wrong value, or the layer lacks a method. The text names the layer and the method."""
+class ComponentError(ConfigError, TypeError):
+    """A method of a component returned a wrong value, or the component lacks one. The text names the class and the
+    method.
+    """
+
+
+class LayerError(ComponentError):
+    """The same of a layer."""
+
+
+class NoReference(TypeError):  # noqa: N818 - says what is missing, not that something broke
+    """Torch has nothing to compare an object of the class `component` with, and the class has no reference."""
+
+    def __init__(self, component: type, words: str) -> None:
+        super().__init__(words)
+        self.component = component
 
 
 class GradientMismatch(NNManualError):  # noqa: N818 - the public name that users catch, fixed by design

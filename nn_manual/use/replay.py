@@ -115,7 +115,7 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     config = _config(within(directory, CONFIG_FILE), overrides)
     if config.dtype not in bundle.tolerances:
         raise DataError(f"{directory / BUNDLE_FILE}: has no tolerance for {config.dtype}")
-    with reported(config.named_layers().values(), config.layer_folder, checked=True):
+    with reported(config, checked=True):
         return _run_again(config, directory, bundle, tensors)
 
 

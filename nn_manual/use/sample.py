@@ -52,7 +52,7 @@ def sample(
     vocabulary = _vocabulary(run.transform, directory / DATA_FILE)
     indices = _indices(prompt, vocabulary)
     context, random = config.data.context, generator(seed, Stream.SAMPLE)
-    with reported(config.named_layers().values(), config.layer_folder, checked=True):  # training has checked it
+    with reported(config, checked=True):  # training has checked it
         _check_fit(model, len(vocabulary), range(min(len(indices), context), context + 1), directory)
         yield prompt
         for _ in range(length):

@@ -118,7 +118,7 @@ def test_standard_input_is_a_file(tmp_path: Path, dash: str) -> None:
         ("model.-1=ReLU", "model is a list of 0 to 2 and has no '-1'"),
         ("model.Linear.bias=false", "model is a list of 0 to 2 and has no 'Linear'"),
         ("model.1=Rulu", "unknown layer 'Rulu'; did you mean 'ReLU'?"),
-        ("model.1=own.Layer", "unknown layer 'own.Layer'; a layer of your own is module:Class"),
+        ("model.1=own.Layer", "unknown layer 'own.Layer'; a class of your own is module:Class"),
         (
             "loss=own:Loss",
             "unknown loss 'own:Loss'; a config takes your own layers, not your own loss: use Trainer, in Python",
