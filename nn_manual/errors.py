@@ -244,3 +244,9 @@ def last_line(error: BaseException, folder: Path) -> str | None:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
     return f"{own[-1].filename}:{own[-1].lineno}" if own else None
+
+
+def place_in(folder: Path, error: BaseException) -> str:
+    """The same behind a message: ` (file:line)`, or nothing."""
+    line = last_line(error, folder)
+    return "" if line is None else f" ({line})"

@@ -15,7 +15,7 @@ from nn_manual.config.repeat import layers_of
 from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_in, taken_out, type_hints
 from nn_manual.config.user_classes import CannotImport, Importer, is_import_path
 from nn_manual.config.yaml_tree import MAX_ERRORS, Errors, Node, Place
-from nn_manual.errors import ComponentError, last_line, raise_if_nobodys_fault, words_of
+from nn_manual.errors import ComponentError, place_in, raise_if_nobodys_fault, words_of
 from nn_manual.layers import Layer
 from nn_manual.messages.text import advice, quoted
 from nn_manual.model import Sequential
@@ -189,8 +189,7 @@ class Builder:
             self.errors.add(place, str(error))
         except BaseException as error:  # as said
             raise_if_nobodys_fault(error)
-            where = last_line(error, self.importer.folder)
-            self.errors.add(place, f"{name} raised {words_of(error)}" + (f" ({where})" if where else ""))
+            self.errors.add(place, f"{name} raised {words_of(error)}{place_in(self.importer.folder, error)}")
         else:
             return component
         return MISSING

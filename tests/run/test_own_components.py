@@ -82,7 +82,7 @@ def test_a_finished_run_is_used_from_another_folder(
     assert "--layer-folder FOLDER" in capsys.readouterr().err
     assert main(["evaluate", "run", "--layer-folder", str(moved)]) == 0
     assert "validation part of Waves, 12 examples" in capsys.readouterr().out
-    Path("new.csv").write_text("0.5\n-0.25\n")
+    Path("new.csv").write_text("x\n0.5\n-0.25\n")
     assert main(["predict", "run", "--input", "new.csv", "--layer-folder", str(moved)]) == 0
     predicted = [float(line) for line in capsys.readouterr().out.splitlines()[1:]]
     trained = load_run("run", layer_folder=moved)

@@ -20,8 +20,8 @@ from nn_manual.check.judge.report import GradientReport
 from nn_manual.errors import (
     DataError,
     NoReference,
-    last_line,
     notes_of,
+    place_in,
     raise_if_nobodys_fault,
     text_of,
     words_of,
@@ -142,5 +142,4 @@ def _place_in(own: type[Any], error: BaseException) -> str:
     file = getattr(sys.modules.get(own.__module__), "__file__", None)
     if file is None or own.__module__.partition(".")[0] == PACKAGE:
         return ""
-    place = last_line(error, Path(file).parent)
-    return "" if place is None else f" ({place})"
+    return place_in(Path(file).parent, error)
