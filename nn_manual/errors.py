@@ -41,9 +41,7 @@ class ConfigError(NNManualError):
 
 
 class ComponentError(ConfigError, TypeError):
-    """A method of a component returned a wrong value, or the component lacks one. The text names the class and the
-    method.
-    """
+    """A component's method returned a wrong value, or it lacks one. The text names the class and the method."""
 
 
 class LayerError(ComponentError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -50,11 +51,17 @@ def reported(config: RunConfig, *, checked: bool) -> Iterator[None]:
             if not theirs or isinstance(error, OSError):
                 raise
             advice = "" if checked else ": gradient_check.every=1 names the layer"
-            names = dict.fromkeys(own.__name__ for own in theirs.values())
+            names = dict.fromkeys(own.__name__ for own in _running(first) & {*theirs.values()} or theirs.values())
             placed.add_note(f"{' or '.join(names)} may have returned it{advice}")
         for note in notes_of(error):
             placed.add_note(note)
         raise placed from error
+
+
+def _running(error: BaseException) -> set[type]:
+    """The classes of the objects that the line which raised the error has at hand, as `self` or by another name."""
+    *_, (last, _) = traceback.walk_tb(error.__traceback__)
+    return {type(thing) for thing in last.f_locals.values()}
 
 
 def _placed(error: NoReference, config: RunConfig) -> ConfigError:

@@ -11,6 +11,7 @@ from nn_manual.check.catalogue.cases import CaseResult
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.data import Dataset
 from nn_manual.data.checked import loaded
+from nn_manual.data.transform import Standardization
 from nn_manual.model.initializers import Initializer
 
 #: The weights that an initializer fills: of a linear map, and of a convolution in one and in two dimensions.
@@ -18,17 +19,21 @@ SHAPES: tuple[Shape, ...] = ((5, 4), (4, 3, 2), (4, 3, 2, 2))
 
 
 def data_cases(data: Dataset, dtype: str, seed: int) -> Iterator[CaseResult]:
-    """The data set is loaded as `loaded` does it, which raises DataError, and then with the transform that it made, as
-    `evaluate` loads it.
+    """The data set is loaded as `loaded` does it, which raises DataError, and then with another transform than it made,
+    as `evaluate` loads other data.
     """
     split = loaded(data, seed, DTYPES[dtype])
     yield CaseResult("loaded twice", 0, 0.0)
-    again = data.load(seed, DTYPES[dtype], split.transform)
+    other = split.transform._replace(input=_moved(split.transform.input), target=_moved(split.transform.target))
     failure = None
-    if not again.transform.changes_as(split.transform):
+    if not data.load(seed, DTYPES[dtype], other).transform.changes_as(other):
         words = "must apply the `transform` that it is given, and return it in the Split"
         failure = GradientReport((), problem=f"{type(data).__name__}.load {words}")
     yield CaseResult("loaded with a transform", 0, 0.0, failure)
+
+
+def _moved(standardization: Standardization | None) -> Standardization | None:
+    return None if standardization is None else Standardization(standardization.mean + 1, standardization.std * 2)
 
 
 def initializer_cases(initializer: Initializer, seed: int) -> Iterator[CaseResult]:
