@@ -233,7 +233,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="which weights: the best on validation, or the last (default: the best, if there are any)",
     )
     parser.add_argument(
-        "--layer-folder", type=Path, metavar="FOLDER", help="where your own layers lie, if no longer where they lay"
+        "--layer-folder", type=Path, metavar="FOLDER", help="where your own classes lie, if no longer where they lay"
     )
 
 

@@ -161,7 +161,7 @@ def _config(path: Path, overrides: Sequence[str]) -> RunConfig:
         return load_config(path, overrides, folder=Path.cwd())
     except ConfigError as error:
         if "no module" in str(error):
-            error.add_note("if layers of your own lie elsewhere now, say where: add layer_folder=/path/to/them")
+            error.add_note("if classes of your own lie elsewhere now, say where: add layer_folder=/path/to/them")
         raise
 
 
