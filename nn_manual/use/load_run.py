@@ -209,7 +209,8 @@ def read_config(directory: Path, layer_folder: Path | None) -> RunConfig:
         return load_config(path, overrides, folder=Path.cwd())
     except ConfigError as error:
         if "no module" in str(error):
-            error.add_note("if your own classes lie elsewhere now: --layer-folder FOLDER, or load_run(layer_folder=...)")
+            words = "--layer-folder FOLDER, or load_run(layer_folder=...)"
+            error.add_note(f"if your own classes lie elsewhere now: {words}")
         raise
 
 
