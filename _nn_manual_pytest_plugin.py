@@ -64,7 +64,8 @@ def gradient_check() -> Callable[..., None]:
     layer differs from its reference, the test fails with the report as its message.
     """
     from nn_manual.check.catalogue.cases import layer_cases
-    from nn_manual.check.catalogue.catalogue import entry, label
+    from nn_manual.check.catalogue.catalogue import entry
+    from nn_manual.check.catalogue.subjects import label
     from nn_manual.errors import LayerError, out_of_memory
     from nn_manual.messages.text import one_line
 
@@ -108,8 +109,8 @@ def function_check() -> Callable[..., None]:
 def _cases(module_name: str) -> dict[str, LayerCase]:
     """The cases of every layer in a module, by their ids."""
     from nn_manual.arrays import DTYPES
-    from nn_manual.check.catalogue.catalogue import label
     from nn_manual.check.catalogue.input_kinds import KINDS
+    from nn_manual.check.catalogue.subjects import label
     from nn_manual.layers import Layer
     from nn_manual.registry import defined_in, examples
 

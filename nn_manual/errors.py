@@ -40,8 +40,20 @@ class ConfigError(NNManualError):
     exit_status = 2
 
 
-class LayerError(ConfigError, TypeError):
-    """A layer's method returned a wrong value, or the layer lacks a method. The text names the layer and the method."""
+class ComponentError(ConfigError, TypeError):
+    """A component's method returned a wrong value, or it lacks one. The text names the class and the method."""
+
+
+class LayerError(ComponentError):
+    """The same of a layer."""
+
+
+class NoReference(TypeError):  # noqa: N818 - says what is missing, not that something broke
+    """Torch has nothing to compare an object of the class `component` with, and the class has no reference."""
+
+    def __init__(self, component: type, words: str) -> None:
+        super().__init__(words)
+        self.component = component
 
 
 class GradientMismatch(NNManualError):  # noqa: N818 - the public name that users catch, fixed by design
@@ -230,3 +242,9 @@ def last_line(error: BaseException, folder: Path) -> str | None:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
     return f"{own[-1].filename}:{own[-1].lineno}" if own else None
+
+
+def place_in(folder: Path, error: BaseException) -> str:
+    """The same behind a message: ` (file:line)`, or nothing."""
+    line = last_line(error, folder)
+    return "" if line is None else f" ({line})"

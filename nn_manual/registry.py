@@ -33,6 +33,11 @@ KINDS: dict[type, ComponentKind] = {
 }
 
 
+def kind_of(component: type) -> type:
+    """Which of the KINDS a class of components is of. Raises StopIteration for another class."""
+    return next(kind for kind in KINDS if issubclass(component, kind))
+
+
 def components(kind: type) -> dict[str, type[Any]]:
     """The package's concrete components of one of the KINDS, by name: `components(Layer)["Tanh"]` is Tanh."""
     return _concrete(KINDS[kind].module, kind)

@@ -33,7 +33,7 @@ def test_the_commands_work_one_after_the_other(tmp_path: Path, monkeypatch: pyte
 
 def test_the_examples_of_commands_are_ones(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = commands(PAGE, "And for example,")
-    assert len(arguments) == 6
+    assert len(arguments) == 7
     for command in arguments:
         parse(command)
     assert capsys.readouterr().err == ""

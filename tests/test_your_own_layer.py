@@ -213,3 +213,12 @@ def test_a_composite_around_an_embedding_needs_the_domain(pytester: pytest.Pytes
     test_the_plugin_checks_them(TABLE + WITH_DOMAIN, pytester)
     with pytest.raises(AssertionError):
         test_the_plugin_checks_them(TABLE, pytester)
+
+
+def test_the_command_checks_the_file_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("my_layers.py").write_text(PRELU)
+    assert cli.main(["check", "my_layers.py:PReLU"]) == 0
+    assert capsys.readouterr().out.count(" ok\n") == 2
+    Path("my_layers.py").write_text(PRELU.replace("input > 0, 0, input * grad", "input > 0, input, input * grad"))
+    assert cli.main(["check", "my_layers.py"]) == 3
+    assert "wrong first in 0 (PReLU): 0.grad_weight" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nn_manual.cli.terminal import going_on_without_a_reader
-from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
+from nn_manual.errors import ConfigError, GradientMismatch
 from nn_manual.messages.text import counted, one_line, printable, wrapped
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _train(options: argparse.Namespace, group: ProcessGroup) -> tuple[Path, dict
     config = load_config(options.config, options.overrides)
     directory = options.run_dir or Path(group.gather(str(default_run_directory(options.config)))[0])
     every_step = config.gradient_check.every == 1
-    with reported(config.named_layers().values(), config.layer_folder, checked=every_step):
+    with reported(config, checked=every_step):
         return directory, run(config, directory, group, has_log=has_log)
 
 
@@ -71,56 +71,6 @@ def new(options: argparse.Namespace) -> int:
     end = f"{one_line(str(options.output))}; to train: nn-manual train {one_line(str(options.output))}"
     print("\n".join([*(line for note in notes for line in wrapped(one_line(note))), end]))
     return 0
-
-
-def check(options: argparse.Namespace) -> int:
-    """Compare a batch, a recorded step, or the catalogue with torch. Returns the exit status."""
-    if options.replay is not None and options.config is not None:  # what looks like CONFIG is the first override
-        options.config, options.overrides = None, [str(options.config), *options.overrides]
-    if (options.config is not None) + (options.replay is not None) + options.catalogue + options.ops != 1:
-        raise ConfigError("check takes one of these: CONFIG, --replay BUNDLE, --catalogue, --ops")
-    if options.replay is not None:
-        from nn_manual.use.replay import replay
-
-        replayed = replay(options.replay, options.overrides)
-        if replayed.not_reproduced is not None:
-            print(replayed)
-            raise NotReproducedError(f"step {replayed.bundle.step} is not reproduced: {replayed.not_reproduced}")
-        return _report(replayed)
-    if options.catalogue:
-        from nn_manual.check.catalogue.catalogue import catalogue
-
-        return _report(catalogue())
-    if options.ops:
-        from nn_manual.check.catalogue.operations import check_operations
-
-        return _report(check_operations())
-    from nn_manual.config import load_config, reported
-    from nn_manual.run.loading import check as check_config
-
-    config = load_config(options.config, options.overrides)
-    with reported(config.named_layers().values(), config.layer_folder, checked=True):
-        report = check_config(config)
-    return _report(report)
-
-
-def check_function(options: argparse.Namespace) -> int:
-    """Check a function against its definition. Returns the exit status."""
-    if sys.platform == "win32":
-        if options.timeout is not None:
-            raise ConfigError("--timeout: on Windows the check has no process of its own, which could be ended")
-        from nn_manual.functions.from_text import check_named_function as check_named
-    else:
-        from nn_manual.cli.own_process import check_in_own_process as check_named
-
-    from nn_manual.functions.request import request_of
-
-    return _report(check_named(request_of(options)))
-
-
-def _report(report: object) -> int:
-    print(report)
-    return 0 if report.passed else 3  # type: ignore[attr-defined]  # each of the five kinds of reports has it
 
 
 def plot(options: argparse.Namespace) -> int:
@@ -142,7 +92,7 @@ def evaluate(options: argparse.Namespace) -> int:
     if options.output is not None:
         check_ending(options.output)
     run = read_trained(options.run, options.checkpoint, options.layer_folder)
-    with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
+    with reported(run.config, checked=True):  # training has checked it
         evaluated = evaluate_run(run, options.run, options.overrides)
     print(evaluated)
     if evaluated.targets is not None:
@@ -165,7 +115,7 @@ def predict(options: argparse.Namespace) -> int:
     from nn_manual.use.predict_file import predict as predict_file
 
     run = read_trained(options.run, options.checkpoint, options.layer_folder)
-    with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
+    with reported(run.config, checked=True):  # training has checked it
         num_examples = predict_file(run, options.input, options.output)
     if options.output is not None:
         print(one_line(f"{counted(num_examples, 'prediction')}, by the {run.checkpoint} weights, in {options.output}"))
@@ -178,7 +128,7 @@ def summary(options: argparse.Namespace) -> int:
     from nn_manual.use.summary import summary as summary_of
 
     config = load_config(options.config, options.overrides)
-    with reported(config.named_layers().values(), config.layer_folder, checked=True):
+    with reported(config, checked=True):
         table = summary_of(config, measure=options.measure)
     print(table)
     return 0
@@ -197,7 +147,7 @@ def unroll(options: argparse.Namespace) -> int:
     config = load_config(options.config, options.overrides)
     check_output(options.output, options.config, config, has_arrays=options.run)
     beside = options.output.with_suffix(".npz").name if options.run else ""
-    with reported(config.named_layers().values(), config.layer_folder, checked=True):
+    with reported(config, checked=True):
         unrolled = unroll_config(config, options.config.name, run=beside)
     write(unrolled, options.output)
     return 0

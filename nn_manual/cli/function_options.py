@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from nn_manual.cli import commands
+from nn_manual.cli import checks
 
 #: A week: what takes longer has hung. A system's clock can't wait for any number of seconds.
 MOST_SECONDS = 604_800
@@ -86,4 +86,4 @@ def add_function_options(parser: argparse.ArgumentParser) -> None:
         help="a row that takes longer is wrong, and the others still run; an import that takes longer ends the check "
         "(default: no limit); not on Windows",
     )
-    parser.set_defaults(command=commands.check_function)
+    parser.set_defaults(command=checks.check_function)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from nn_manual.cli import commands
+from nn_manual.cli import checks, commands
 from nn_manual.cli.completion import complete, override_keys
 from nn_manual.cli.function_options import EXIT_STATUSES_OF_A_FUNCTION, add_function_options
 from nn_manual.messages.text import one_line
@@ -113,13 +113,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     train.set_defaults(command=commands.train)
     check = names.add_parser("check", help="compare every tensor of one batch with torch's, without training")
-    _add_config(check, nargs="?")
+    _add_config(check, nargs="?", also="; or FILE.py or FILE.py:Class, components of your own")
     check.add_argument("--catalogue", action="store_true", help="check the package's components: a minute")
     check.add_argument(
         "--replay", type=Path, metavar="BUNDLE", help="run a recorded step again that differed from torch's"
     )
     check.add_argument("--ops", action="store_true", help="check every operation of nn_manual.ops")
-    check.set_defaults(command=commands.check)
+    check.set_defaults(command=checks.check)
     add_function_options(
         names.add_parser(
             "check-function",
@@ -220,8 +220,8 @@ def _add_sample(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=commands.sample)
 
 
-def _add_config(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
-    parser.add_argument("config", type=Path, metavar="CONFIG", nargs=nargs, help="a YAML file, as in config/")
+def _add_config(parser: argparse.ArgumentParser, nargs: str | None = None, also: str = "") -> None:
+    parser.add_argument("config", type=Path, metavar="CONFIG", nargs=nargs, help=f"a YAML file, as in config/{also}")
     _add_overrides(parser, "a value in the place of the config's, as in optimizer.SGD.lr=0.05")
 
 
@@ -233,7 +233,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="which weights: the best on validation, or the last (default: the best, if there are any)",
     )
     parser.add_argument(
-        "--layer-folder", type=Path, metavar="FOLDER", help="where your own layers lie, if no longer where they lay"
+        "--layer-folder", type=Path, metavar="FOLDER", help="where your own classes lie, if no longer where they lay"
     )
 
 

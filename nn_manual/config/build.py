@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from nn_manual.config.component_names import REPEAT, beside, named, unknown
+from nn_manual.config.contracts import check_contract
 from nn_manual.config.layer_fields import LayerField, layer_field, without_none
 from nn_manual.config.leaf import describe, described, read_leaf
 from nn_manual.config.repeat import layers_of
 from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_in, taken_out, type_hints
-from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
+from nn_manual.config.user_classes import CannotImport, Importer, is_import_path
 from nn_manual.config.yaml_tree import MAX_ERRORS, Errors, Node, Place
-from nn_manual.errors import LayerError, raise_if_nobodys_fault, words_of
+from nn_manual.errors import ComponentError, place_in, raise_if_nobodys_fault, words_of
 from nn_manual.layers import Layer
 from nn_manual.messages.text import advice, quoted
 from nn_manual.model import Sequential
-from nn_manual.model.contract import check_layers
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import PATTERN, Group, Groups
 from nn_manual.registry import KINDS, takes_layers
@@ -28,7 +28,7 @@ class Builder:
     """Makes objects of nodes. An object that can't be made is MISSING, and the reason is in `errors`.
 
     `path` is the dotted path of the object, as in an override; `places` gets the place of each component, by its path.
-    Relative paths of files count from `folder`; `importer` imports the user's own layers.
+    Relative paths of files count from `folder`; `importer` imports the user's own classes.
     """
 
     def __init__(self, folder: Path, importer: Importer, errors: Errors) -> None:
@@ -171,27 +171,27 @@ class Builder:
             self.errors.add(node.name_place, message)
             return MISSING
         self.places[path] = place
-        if kind is Layer and is_import_path(name):
-            return self.user_layer(name, place, arguments, f"{path}.{name}")
+        if is_import_path(name):
+            return self.users_own(kind, name, place, arguments, f"{path}.{name}", **given)
         known = named(kind)
         if name not in known:
             self.errors.add(place, unknown(kind, name))
             return MISSING
         return self.construct(known[name], name, arguments, f"{path}.{name}", **given)
 
-    def user_layer(self, name: str, place: Place, arguments: Node, path: str) -> Any:
-        """A layer of the user's own, whose code may raise anything."""
+    def users_own(self, kind: type, name: str, place: Place, arguments: Node, path: str, **given: Any) -> Any:
+        """A component of the user's own class, whose code may raise anything."""
         try:
-            layer = self.construct(self.importer.layer_class(name), name, arguments, path)
-            if layer is not MISSING:
-                check_layers(layer)
-        except (CannotImport, LayerError) as error:
+            component = self.construct(self.importer.component(kind, name), name, arguments, path, **given)
+            if component is not MISSING:
+                check_contract(component)
+        except (CannotImport, ComponentError) as error:
             self.errors.add(place, str(error))
-        except BaseException as error:  # a user's own layer may raise anything
+        except BaseException as error:  # as said
             raise_if_nobodys_fault(error)
-            self.errors.add(place, f"{name} raised {words_of(error)}")
+            self.errors.add(place, f"{name} raised {words_of(error)}{place_in(self.importer.folder, error)}")
         else:
-            return layer
+            return component
         return MISSING
 
     def optimizer(self, kind: type, node: Node, path: str) -> Any:

@@ -38,10 +38,8 @@ def beside(kind: type, name: str, other: str, path: str, *, by_override: bool) -
 def unknown(kind: type, name: str) -> str:
     """The error about a name that is no component's of this kind."""
     label = KINDS[kind].label
-    if ":" in name:  # a layer's name is read as module:Class before it comes here
-        hint = f"; a config takes your own layers, not your own {label}: use Trainer, in Python"
-    elif kind is Layer and "." in name:
-        hint = "; a layer of your own is module:Class"
+    if name.rpartition(".")[0].strip(".") and name.rpartition(".")[2][:1].isupper():  # a class of a module
+        hint = "; a class of your own is module:Class"
     else:
         hint = advice(name, [*named(kind), *([REPEAT] if kind is Layer else [])])
     return f"unknown {label} {quoted(name)}{hint}"

@@ -18,7 +18,8 @@ from nn_manual.config.misfits import find_misfits
 from nn_manual.config.overrides import apply_overrides
 from nn_manual.config.run_config import RunConfig
 from nn_manual.config.updates import find_compiling_misfits, find_update_misfits
-from nn_manual.config.user_layers import Importer, import_path, kept_streams
+from nn_manual.config.user_classes import Importer, class_of, import_path
+from nn_manual.config.users_code import kept_streams
 from nn_manual.config.yaml_tree import Errors, Node, Place, parse_scalar, read_file, read_tree
 from nn_manual.layers import Layer
 from nn_manual.registry import KINDS, takes_layers
@@ -65,7 +66,8 @@ def _places_of_keys(tree: Node) -> dict[str, Place]:
 
 
 def _layer_folder(tree: Node, folder: Path) -> Path:
-    """Where the user's own layers lie. This key is read before all others, wherever it stands; it is checked with them.
+    """Where the user's own classes lie. This key is read before all others, wherever it stands; it is checked with
+    them.
     """
     node = tree.value.get("layer_folder") if isinstance(tree.value, dict) else None
     return path_in(folder, node.value) if node is not None and isinstance(node.value, str) else folder
@@ -92,12 +94,12 @@ def plain_of(thing: Any) -> Any:
     if isinstance(thing, Layer) and takes_layers(type(thing)):
         return {import_path(type(thing)): plain_of(list(thing.children().values()))}
     if isinstance(thing, partial):
-        return {thing.func.__name__: thing.keywords}
+        return {import_path(class_of(thing)): thing.keywords}
     if is_dataclass(thing):
         arguments = {field.name: plain_of(getattr(thing, field.name)) for field in fields(thing) if field.init}
         if not isinstance(thing, tuple(KINDS)):
             return arguments
-        name = import_path(type(thing)) if isinstance(thing, Layer) else type(thing).__name__
+        name = import_path(type(thing))
         return {name: arguments} if arguments else name
     return text_of(thing) if isinstance(thing, Path) else thing
 

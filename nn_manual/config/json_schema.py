@@ -24,10 +24,8 @@ Schema: TypeAlias = dict[str, Any]
 
 #: The version of JSON Schema that all editors know.
 DRAFT = "http://json-schema.org/draft-07/schema#"
-#: The name of a layer of the user's own, module:Class.
-OWN_LAYER = "^[^:]+:[^:]+$"
-#: What a layer of the user's own may take. Only its class says more, and no class is imported for the schema.
-OWN_ARGUMENTS = ["object", "array", "null"]
+#: The name of a class of the user's own, module:Class.
+OWN_CLASS = "^[^:]+:[^:]+$"
 
 
 def schema_text() -> str:
@@ -54,8 +52,10 @@ def _component(kind: type) -> Schema:
         forms.insert(0, {"enum": list(alone), "enumDescriptions": list(alone.values())})
     if kind is Layer:
         arguments[REPEAT] = _repeat()
-        with_arguments["patternProperties"] = {OWN_LAYER: {"type": OWN_ARGUMENTS}}
-        forms.append({"type": "string", "pattern": OWN_LAYER})
+    # Only the class says what else it may take, and none is imported for the schema.
+    own = {"type": ["object", *(["array"] if kind is Layer else []), "null"]}
+    with_arguments["patternProperties"] = {OWN_CLASS: own}
+    forms.append({"type": "string", "pattern": OWN_CLASS})
     with_arguments |= {"additionalProperties": False, "minProperties": 1, "maxProperties": 1}
     return {"anyOf": forms}
 

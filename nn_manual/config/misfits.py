@@ -11,7 +11,7 @@ from nn_manual.arrays import Array, Padded, Shape, placeholder, size_of, unpadde
 from nn_manual.config.leaf import MAX_COUNT
 from nn_manual.config.run_config import RunConfig
 from nn_manual.config.stand_ins import Unfinished
-from nn_manual.config.user_layers import import_path
+from nn_manual.config.user_classes import import_path
 from nn_manual.config.yaml_tree import Errors, Place
 from nn_manual.data import Dataset, Split
 from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of

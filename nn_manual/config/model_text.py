@@ -11,7 +11,8 @@ from typing import Literal
 from nn_manual.config.build import Builder
 from nn_manual.config.config_file import dump_yaml, plain_of
 from nn_manual.config.run_config import Layers
-from nn_manual.config.user_layers import Importer, kept_streams, why_not_found
+from nn_manual.config.user_classes import Importer, why_not_found
+from nn_manual.config.users_code import kept_streams
 from nn_manual.config.yaml_tree import Errors, Place, read_tree
 from nn_manual.layers import Layer
 from nn_manual.layers.composite import descendants

@@ -12,7 +12,7 @@ from nn_manual.config.repeat import expand_repeats
 from nn_manual.config.yaml_tree import Errors, Node, Place, read_tree
 from nn_manual.messages.text import quoted
 
-#: One name of a path. The name of a user's own layer, `package.module:Class`, has dots in it, but no index.
+#: One name of a path. The name of a user's own class, `package.module:Class`, has dots in it, but no index.
 NAME = re.compile(r"(?:[^\W\d]\w*\.)*[^\W\d]\w*:[^.]*|[^.]*")
 
 
@@ -59,7 +59,9 @@ def apply_override(root: Node, override: str, place: Place, errors: Errors) -> N
 
 
 def _names(path: str) -> Iterator[str]:
-    start = 0
+    first, _, _ = path.partition(".")  # a key of the config
+    yield first
+    start = len(first) + 1
     while start <= len(path):
         name = NAME.match(path, start)
         assert name is not None  # the empty name matches anywhere

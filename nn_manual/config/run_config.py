@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from nn_manual.compile.blas import BlasName, Choice
-from nn_manual.config.user_layers import import_path
+from nn_manual.config.user_classes import import_path
 from nn_manual.config.yaml_tree import Place
 from nn_manual.data import Dataset, num_batches
 from nn_manual.errors import ConfigError
@@ -117,8 +117,8 @@ class RunConfig:
     `tied` lists pairs of parameters that are one, by torch's names: `[[0.weight, 9.weight]]`. `init_from` has weights
     to start from; without it, `initializer` or the layers' defaults draw them.
 
-    A layer of the user's own is `module:Class`, from an installed package or from `layer_folder`, which is the config's
-    own folder unless it is given; a resolved config names it, so that it finds the layers from anywhere.
+    A class of the user's own is `module:Class`, from an installed package or from `layer_folder`, which is the config's
+    own folder unless it is given; a resolved config names it, so that it finds the classes from anywhere.
     """
 
     seed: Annotated[int, Field(ge=0)] = 0
@@ -189,6 +189,11 @@ class RunConfig:
         if self.lr_step == "epoch":
             return self.epochs, "epochs"
         return self.epochs * num_batches(num_examples, self.batch_size), "steps"
+
+    def components(self) -> dict[str, Any]:
+        """The components by their paths: the layers as in `named_layers`, the optimizer as what makes it."""
+        others = {name: getattr(self, name) for name in ("data", "initializer", "loss", "optimizer", "lr_scheduler")}
+        return {**self.named_layers(), **{name: other for name, other in others.items() if other is not None}}
 
     def named_layers(self) -> dict[str, Layer]:
         """The layers by their paths, a composite before those in it: `model.0`, `model.1.Sequential.0`. A Sequential

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nn_manual.config.user_classes import import_path
 from nn_manual.config.yaml_tree import Errors, Place
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
@@ -22,10 +23,10 @@ def find_update_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place
         return
     others = [pair[1] for pair in arguments.get("tied", []) if len(pair) == 2]  # the second names
     shapes = Sequential.without_memory(*model).parameter_shapes()
-    path = f"optimizer.{optimizer.func.__name__}.groups"
+    path = f"optimizer.{import_path(optimizer.func)}.groups"
     names = [name for name in shapes if name not in others]
     for index, reason in without_parameters(optimizer.keywords["groups"], names).items():
-        errors.add(places[f"{path}.{index}"], reason)
+        errors.add(places.get(f"{path}.{index}", places["optimizer"]), reason)
     if misfit := optimizer.func.misfit(shapes):
         errors.add(places["optimizer"], misfit)
     if arguments.get("shard_optimizer") and (reason := optimizer.func.why_whole()):

@@ -6,6 +6,7 @@ from nn_manual.data.batches import batches, num_batches
 from nn_manual.data.bundled import Diabetes, Digits, Iris
 from nn_manual.data.generated import LinearTeacher, Spirals
 from nn_manual.data.idx import MNIST, FashionMNIST
+from nn_manual.data.split import split_examples
 from nn_manual.data.text import Text
 from nn_manual.data.transform import Names, Standardization, Transform
 
@@ -27,4 +28,5 @@ __all__ = [
     "Transform",
     "batches",
     "num_batches",
+    "split_examples",
 ]

@@ -51,6 +51,11 @@ class Dataset(ABC):
         """The number of classes if it is known before loading."""
         return None
 
+    @classmethod
+    def examples(cls) -> list[Dataset]:
+        """Data sets of this class, for `nn-manual check FILE.py`."""
+        return [cls()]
+
     @abstractmethod
     def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
         """Read or generate the examples and split them; `seed` determines both.

@@ -3,7 +3,9 @@
 from nn_manual.losses.absolute_error import HuberLoss, L1Loss, SmoothL1Loss
 from nn_manual.losses.base import Loss, as_number
 from nn_manual.losses.binary import BCELoss, BCEWithLogitsLoss, MultiLabelSoftMarginLoss
+from nn_manual.losses.class_targets import OfClasses
 from nn_manual.losses.cross_entropy import CrossEntropyLoss
+from nn_manual.losses.elementwise import ElementwiseLoss
 from nn_manual.losses.likelihoods import GaussianNLLLoss, KLDivLoss, PoissonNLLLoss
 from nn_manual.losses.margins import HingeEmbeddingLoss, SoftMarginLoss
 from nn_manual.losses.negative_log_likelihood import NLLLoss
@@ -13,6 +15,7 @@ __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
     "CrossEntropyLoss",
+    "ElementwiseLoss",
     "GaussianNLLLoss",
     "HingeEmbeddingLoss",
     "HuberLoss",
@@ -22,6 +25,7 @@ __all__ = [
     "MSELoss",
     "MultiLabelSoftMarginLoss",
     "NLLLoss",
+    "OfClasses",
     "PoissonNLLLoss",
     "SmoothL1Loss",
     "SoftMarginLoss",

@@ -14,7 +14,7 @@ import numpy as np
 from nn_manual.arrays import Array, Shape, as_python
 from nn_manual.defaults import default
 from nn_manual.model import Sequential
-from nn_manual.optim.checked_settings import check_settings_of
+from nn_manual.optim.checked_settings import check_new, check_settings_of
 from nn_manual.optim.groups import PATTERN, Group, Groups, runs, without_parameters
 from nn_manual.optim.parts import Run
 from nn_manual.optim.scheduler_base import Scheduled
@@ -70,7 +70,7 @@ class Optimizer(ABC):
         super().__setattr__(name, value)
 
     def __post_init__(self) -> None:
-        check_settings_of(self)
+        check_new(self)
         members = [self, *(self._member(index, group) for index, group in enumerate(self.groups))]
         shapes, dtype = self.model.parameter_shapes(), self.model.dtype
         for reason in without_parameters(self.groups, list(shapes)).values():

@@ -1,11 +1,13 @@
-"""The settings of an optimizer, looked at: are they numbers, and in their ranges?"""
+"""The settings of an optimizer, looked at: are they numbers, and in their ranges? And what its methods make of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from numbers import Real
 from typing import Any
+
+from nn_manual.errors import ComponentError
 
 
 def check_settings_of(optimizer: Any) -> None:
@@ -19,6 +21,19 @@ def check_settings_of(optimizer: Any) -> None:
         if isinstance(default, tuple) and not _are_numbers(value):
             raise ValueError(f"{setting.name} must be numbers, not {value!r}")
     optimizer.check_settings()
+
+
+def check_new(optimizer: Any) -> None:
+    """The same of an optimizer that is being made. Raise ComponentError where its `vector_names` or its `coefficients`
+    return something else than the contract says.
+    """
+    check_settings_of(optimizer)
+    own, names = type(optimizer).__name__, optimizer.vector_names()
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise ComponentError(f"{own}.vector_names must return a list of names, not {names!r}")
+    numbers = optimizer.coefficients(1)
+    if not (isinstance(numbers, Mapping) and all(isinstance(number, Real) for number in numbers.values())):
+        raise ComponentError(f"{own}.coefficients must return a dict of numbers by name, not {numbers!r}")
 
 
 def check_at_least_0(optimizer: Any, *names: str) -> None:

@@ -6,7 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from numbers import Integral
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+from nn_manual.defaults import default
 
 
 class Scheduled(NamedTuple):
@@ -27,13 +29,20 @@ class Scheduler(ABC):
     is_factor: ClassVar[bool] = False
 
     @classmethod
-    @abstractmethod
     def examples(cls) -> list[Scheduler]:
         """Schedules of this class: the catalogue checks them. Together they use each line of the formula."""
+        return [cls()]
 
     @abstractmethod
     def lr(self, initial_lr: float, count: int) -> float:
         """The learning rate after `count` epochs or steps."""
+
+    @default
+    def reference(self, optimizer: Any) -> Any:
+        """A schedule of torch.optim.lr_scheduler for torch's `optimizer`, for a class that torch doesn't have. By
+        default, the reference is torch's class of the same name.
+        """
+        raise NotImplementedError
 
     def momentum(self, initial_momentum: float, count: int) -> float:  # noqa: ARG002 - the contract's signature
         """The momentum after `count` epochs or steps, where the schedule moves it."""

@@ -13,7 +13,7 @@ from nn_manual.compile.blas import Choice, check_choice, check_threads
 from nn_manual.compile.compile_step import check_numba
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data import Split, batches
-from nn_manual.data.checked import checked_split
+from nn_manual.data.checked import loaded
 from nn_manual.data.reading import machine_memory
 from nn_manual.errors import ConfigError, NotFiniteError
 from nn_manual.layers.base import num_parameters
@@ -39,8 +39,7 @@ def load(config: RunConfig, split: Split | None = None) -> tuple[Split, Sequenti
     """
     _check_memory(config)
     if split is None:
-        dtype = DTYPES[config.dtype]
-        split = checked_split(config.data, config.data.load(config.seed, dtype), dtype)
+        split = loaded(config.data, config.seed, DTYPES[config.dtype])
     if (config.slices or 1) > (num_rows := min(config.batch_size, len(split.train.input))):
         raise ConfigError(f"slices must be at most {num_rows}, the examples in a batch, not {config.slices}")
     check_sizes(config, split)

@@ -67,7 +67,7 @@ def resume(
         check_machine(config)
         if kept is not None:
             _take_threads(kept.manifest["blas"].get("num_threads"))
-        with reported(config.named_layers().values(), config.layer_folder, checked=config.gradient_check.every == 1):
+        with reported(config, checked=config.gradient_check.every == 1):
             split, model = load(config)
             if checkpoint is None:
                 start_from_file(config, split, model)

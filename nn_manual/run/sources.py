@@ -7,21 +7,25 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from nn_manual.config import RunConfig
+from nn_manual.config.user_classes import class_of
 from nn_manual.model import Sequential
 from nn_manual.optim import clip_grad_norm
 from nn_manual.step.slices.cut import parts_of
 from nn_manual.step.slices.gradient_sum import InOrder
 from nn_manual.step.slices.sync_batch_norm import SyncBatchNorm
 
+#: The components that no step runs: they have done their work before, or between two steps.
+OUTSIDE_OF_A_STEP = ("data", "initializer", "lr_scheduler")
+
 
 def sources_of(config: RunConfig) -> dict[str, str]:
     """The SHA-256 of each module's file, by the module's name. These are the modules that define the classes of the
-    layers, the loss and the optimizer, and the classes from which they inherit; the modules beside them whose functions
-    they use; the code that puts slices together; what takes the place of batch normalization; and whatever was imported
-    from `layer_folder`. Python's own modules are left out, and those without a file.
+    layers, the loss, the optimizer and the user's own components, and the classes from which they inherit; the modules
+    beside them whose functions they use; the code that puts slices together; what takes the place of batch
+    normalization; and whatever was imported from `layer_folder`. Python's own modules are left out, and those without a
+    file.
     """
     names = {name for name in _module_names(config) if name.partition(".")[0] not in sys.stdlib_module_names}
     files = {name: Path(getattr(sys.modules.get(name), "__file__", None) or "") for name in sorted(names)}
@@ -34,10 +38,7 @@ def changed_sources(recorded: Mapping[str, str], now: Mapping[str, str]) -> list
 
 
 def _module_names(config: RunConfig) -> Iterator[str]:
-    layers = config.named_layers().values()
-    classes: list[Any] = [Sequential, config.optimizer.func, *map(type, [config.loss, *layers])]
-    classes += [SyncBatchNorm] if config.sync_batch_norm else []
-    for owner in classes:
+    for owner in [*_classes(config), *([SyncBatchNorm] if config.sync_batch_norm else [])]:
         for base in owner.__mro__:
             yield base.__module__
             yield from _beside(base.__module__)
@@ -46,6 +47,15 @@ def _module_names(config: RunConfig) -> Iterator[str]:
         yield from (parts_of.__module__, InOrder.__module__)
     if config.layer_folder is not None:
         yield from _modules_in(config.layer_folder.resolve())
+
+
+def _classes(config: RunConfig) -> Iterator[type]:
+    """The classes whose formulas a step runs, and all of the user's own."""
+    yield Sequential
+    for path, component in config.components().items():
+        own = class_of(component)
+        if path not in OUTSIDE_OF_A_STEP or not own.__module__.startswith("nn_manual."):
+            yield own
 
 
 def _beside(name: str) -> Iterator[str]:

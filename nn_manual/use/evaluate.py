@@ -11,7 +11,9 @@ import numpy as np
 
 from nn_manual.arrays import Array, placeholder
 from nn_manual.config import RunConfig, load_config
+from nn_manual.config.config_file import plain_of
 from nn_manual.data import Arrays, Dataset, Examples
+from nn_manual.data.checked import loaded
 from nn_manual.data.csv_records import STANDARD_INPUT
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.losses import Loss
@@ -153,7 +155,8 @@ def _targets(run: TrainedRun, examples: Examples) -> Targets | None:
 def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[str, Examples]:
     """The examples to evaluate, and in words which they are. `sha256` is that of the run's own data, if it is known."""
     data, source = config.data, _source(config.data)
-    is_own = data == run.config.data and config.seed == run.config.seed
+    # By what a config has of them: the classes of the user's own modules have been made anew.
+    is_own = plain_of(data) == plain_of(run.config.data) and config.seed == run.config.seed
     if not is_own:  # all examples, or those of another validation_file
         whole: dict[str, Any] = {"validation_fraction": 0.0}
         if _validation_file(data) == _validation_file(run.config.data):
@@ -161,7 +164,7 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
         names = {field.name for field in fields(data)}  # type: ignore[arg-type]  # each data set is a dataclass
         data = replace(data, **{name: value for name, value in whole.items() if name in names})  # type: ignore[type-var]  # as above
     try:
-        split = data.load(config.seed, run.model.dtype, run.transform)
+        split = loaded(data, config.seed, run.model.dtype, run.transform)
     except ValueError as error:
         raise DataError(f"{source}: {error}") from error
     if not split.transform.changes_as(run.transform):

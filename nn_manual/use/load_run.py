@@ -137,10 +137,10 @@ def load_run(
 
     `checkpoint` says which weights: "best" are those with the lowest validation loss, "last" those of the last step. By
     default, they are the best ones if there are any. For a run that was stopped or has not ended, they come from its
-    newest checkpoint. `layer_folder` is where the modules of your own layers lie, if no longer where they lay.
+    newest checkpoint. `layer_folder` is where the modules of your own classes lie, if no longer where they lay.
 
     Raises DataError for such a run without a checkpoint, a file that is missing or corrupt, weights that don't fit the
-    config, and best ones that were not kept; ConfigError where a user's own layer isn't found; ValueError for another
+    config, and best ones that were not kept; ConfigError where a user's own class isn't found; ValueError for another
     `checkpoint`. Where a module of the user's own has changed since the run began, a note on standard error says so.
     """
     if checkpoint not in (None, *get_args(Checkpoint)):
@@ -209,12 +209,13 @@ def read_config(directory: Path, layer_folder: Path | None) -> RunConfig:
         return load_config(path, overrides, folder=Path.cwd())
     except ConfigError as error:
         if "no module" in str(error):
-            error.add_note("if your own layers lie elsewhere now: --layer-folder FOLDER, or load_run(layer_folder=...)")
+            words = "--layer-folder FOLDER, or load_run(layer_folder=...)"
+            error.add_note(f"if your own classes lie elsewhere now: {words}")
         raise
 
 
 def elsewhere(layer_folder: Path) -> str:
-    """The override that says where the modules of the user's own layers lie."""
+    """The override that says where the modules of the user's own classes lie."""
     return f"layer_folder={dump_yaml(os.fspath(layer_folder), on_one_line=True).strip()}"
 
 

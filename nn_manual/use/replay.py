@@ -115,7 +115,7 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     config = _config(within(directory, CONFIG_FILE), overrides)
     if config.dtype not in bundle.tolerances:
         raise DataError(f"{directory / BUNDLE_FILE}: has no tolerance for {config.dtype}")
-    with reported(config.named_layers().values(), config.layer_folder, checked=True):
+    with reported(config, checked=True):
         return _run_again(config, directory, bundle, tensors)
 
 
@@ -161,7 +161,7 @@ def _config(path: Path, overrides: Sequence[str]) -> RunConfig:
         return load_config(path, overrides, folder=Path.cwd())
     except ConfigError as error:
         if "no module" in str(error):
-            error.add_note("if layers of your own lie elsewhere now, say where: add layer_folder=/path/to/them")
+            error.add_note("if classes of your own lie elsewhere now, say where: add layer_folder=/path/to/them")
         raise
 
 

@@ -37,7 +37,7 @@ def sample(
         p = softmax(prediction / temperature), over the top_k largest predictions
 
     The model sees the last `context` characters, as in its training. `seed` alone decides what is drawn: a longer text
-    begins like a shorter one. `checkpoint` says which weights, and `layer_folder` where the user's own layers lie, as
+    begins like a shorter one. `checkpoint` says which weights, and `layer_folder` where the user's own classes lie, as
     for `load_run`.
 
     Before the prompt, it raises ConfigError for settings out of range, a run on other data, and a character of the
@@ -52,7 +52,7 @@ def sample(
     vocabulary = _vocabulary(run.transform, directory / DATA_FILE)
     indices = _indices(prompt, vocabulary)
     context, random = config.data.context, generator(seed, Stream.SAMPLE)
-    with reported(config.named_layers().values(), config.layer_folder, checked=True):  # training has checked it
+    with reported(config, checked=True):  # training has checked it
         _check_fit(model, len(vocabulary), range(min(len(indices), context), context + 1), directory)
         yield prompt
         for _ in range(length):

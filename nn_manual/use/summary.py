@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from nn_manual.arrays import DTYPES
 from nn_manual.config import RunConfig, check_sizes
+from nn_manual.data.checked import loaded
 from nn_manual.data.reading import machine_memory
 from nn_manual.messages.text import one_line, wrapped
 from nn_manual.model import Sequential
@@ -34,7 +35,7 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
     """
     example_shape, split = config.data.example_shape, None
     if example_shape is None:
-        split = config.data.load(config.seed, DTYPES[config.dtype])
+        split = loaded(config.data, config.seed, DTYPES[config.dtype])
         check_sizes(config, split)
         example_shape = split.train.input.shape[1:]
     layers = {str(index): layer for index, layer in enumerate(config.model)}

@@ -73,7 +73,7 @@ class TestUsage:
     )
     def test_check_takes_one_thing(self, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["check", *arguments]) == 2
-        message = "nn-manual: check takes one of these: CONFIG, --replay BUNDLE, --catalogue, --ops\n"
+        message = "nn-manual: check takes one of these: CONFIG, FILE.py, --replay BUNDLE, --catalogue, --ops\n"
         assert capsys.readouterr().err == message
 
     @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ class TestLayer:
         ("place", "said"),
         [
             ("module", "{file}: {words}"),
-            ("constructor", "mine:Mine raised {words}"),
+            ("constructor", "mine:Mine raised {words} ({file})"),
             ("output_shape", "output_shape raised {words}"),
         ],
     )

@@ -17,7 +17,7 @@ from nn_manual.config.build import Builder
 from nn_manual.config.component_names import named
 from nn_manual.config.json_schema import json_schema
 from nn_manual.config.listing import keys
-from nn_manual.config.user_layers import Importer
+from nn_manual.config.user_classes import Importer
 from nn_manual.config.yaml_tree import Errors, Node, Place, plain, read_tree
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
@@ -119,7 +119,6 @@ WRONG: list[dict[str, str]] = [
     {"layer": "Repeat: {times: 2, layers: []}"},
     {"layer": "Repeat: {times: 2, layers: [Tanh], copies: 3}"},
     {"loss": "ReLU"},
-    {"loss": "my_losses:Mine"},
     {"loss": "null"},
     {"optimizer": "{SGD: {lr: fast}}"},
     {"optimizer": "{SGD: {model: 1}}"},

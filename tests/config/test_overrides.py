@@ -118,10 +118,10 @@ def test_standard_input_is_a_file(tmp_path: Path, dash: str) -> None:
         ("model.-1=ReLU", "model is a list of 0 to 2 and has no '-1'"),
         ("model.Linear.bias=false", "model is a list of 0 to 2 and has no 'Linear'"),
         ("model.1=Rulu", "unknown layer 'Rulu'; did you mean 'ReLU'?"),
-        ("model.1=own.Layer", "unknown layer 'own.Layer'; a layer of your own is module:Class"),
+        ("model.1=own.Layer", "unknown layer 'own.Layer'; a class of your own is module:Class"),
         (
             "loss=own:Loss",
-            "unknown loss 'own:Loss'; a config takes your own layers, not your own loss: use Trainer, in Python",
+            "no module 'own' in {folder}, and none of that name is installed",
         ),
         ("model=[]", "model takes a list of layers, not an empty list"),
         ("epochs", "is not KEY=VALUE"),
@@ -137,8 +137,11 @@ def test_standard_input_is_a_file(tmp_path: Path, dash: str) -> None:
         ("seed=\udcff", "YAML doesn't allow '\\udcff'"),
     ],
 )  # fmt: skip - one case a line
-def test_an_error_is_placed_in_the_override(errors_of: ErrorsOf, override: str, error: str) -> None:
-    assert errors_of(VALID, override)[0] == f"override {override!r}: {error}"
+def test_an_error_is_placed_in_the_override(
+    errors_of: ErrorsOf, override: str, error: str, tmp_path: Path
+) -> None:
+    expected = error.replace("{folder}", str(tmp_path))
+    assert errors_of(VALID, override)[0] == f"override {override!r}: {expected}"
 
 
 def test_what_cannot_be_printed_is_escaped(errors_of: ErrorsOf) -> None:

@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check.whole_step": JUDGING | {"step"},
     "check.many_steps": CHECKING | {"step"},
     "check.sliced_step": CHECKING | {"step"},
-    "check.catalogue": CHECKING | {"registry"},
+    "check.catalogue": CHECKING | {"registry", "data"},
     "functions": CHECKING | {"streams", "check.catalogue"},
     "compile": TRAINED | {"data", "trace", "check.step", "machine_code"},
     "run_directory": ARRAYS,

@@ -20,6 +20,7 @@ from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss
+from nn_manual.losses.base import takes_numbers
 from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, Optimizer, Scheduler
@@ -97,7 +98,13 @@ def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[CaseResult]:
         size = prediction.shape[-1]
         model = Sequential(Linear(size, size, bias=False), dtype=dtype)
         model.load_state_dict({"0.weight": np.eye(size)})
-        yield _case(description, check_gradients(model, loss, prediction, target))
+        try:
+            report = check_gradients(model, loss, prediction, target)
+        except BaseException as error:  # a loss of the user's own may raise anything
+            if not takes_numbers(loss):
+                error.add_note("the target was classes: a loss of numbers defines backward_target or as_target")
+            raise
+        yield _case(description, report)
 
 
 def optimizer_cases(

@@ -6,23 +6,34 @@ near zero those of an eps. So each component meets each kind of input with each 
 
 from __future__ import annotations
 
+import sys
 import textwrap
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from nn_manual.arrays import DTYPES
-from nn_manual.check.catalogue.cases import CaseResult, layer_cases, loss_cases, optimizer_cases, scheduler_cases
+from nn_manual.check.catalogue.cases import CaseResult
+from nn_manual.check.catalogue.subjects import subjects_of
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.errors import raise_if_nobodys_fault, words_of
+from nn_manual.errors import (
+    DataError,
+    NoReference,
+    notes_of,
+    place_in,
+    raise_if_nobodys_fault,
+    text_of,
+    words_of,
+)
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer, Scheduler
-from nn_manual.registry import components, examples, takes_layers
+from nn_manual.registry import components
 
 #: Characters of a component with its settings, for which a row of 80 columns has room. More go on in the next line.
 WIDEST = 38
+PACKAGE = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -70,22 +81,26 @@ class CatalogueReport:
 
 def catalogue(seed: int = 0) -> CatalogueReport:
     """Check every public layer, loss and optimizer, in float32 and float64, and every schedule, which has no dtype."""
-    entries = []
-    layers = examples(components(Layer))
-    counts = Counter(label(layer) for layer, _ in layers)
-    for dtype in DTYPES:
-        for layer, shape in layers:
-            size = f" of {'x'.join(map(str, shape))}" if counts[label(layer)] > 1 else ""
-            entries.append(row(f"{label(layer)}{size}", dtype, layer_cases(layer, shape, dtype, seed)))
-        for loss in examples(components(Loss)):
-            entries.append(row(label(loss), dtype, loss_cases(loss, dtype, seed)))
-        for optimizer_class in components(Optimizer).values():
-            for settings in optimizer_class.examples():
-                name = f"{optimizer_class.__name__}({', '.join(settings)})"
-                entries.append(row(name, dtype, optimizer_cases(optimizer_class, settings, dtype, seed)))
-    for scheduler in examples(components(Scheduler)):
-        entries.append(row(label(scheduler), "float64", scheduler_cases(scheduler)))
+    kinds = Layer, Loss, Optimizer, Scheduler
+    return check_classes([own for kind in kinds for own in components(kind).values()], seed)
+
+
+def check_classes(classes: Iterable[type[Any]], seed: int = 0) -> CatalogueReport:
+    """Check the examples of these classes of components, each in its dtypes."""
+    entries = [each for own in classes for each in _entries_of(own, seed)]
     return CatalogueReport(tuple(sorted(entries, key=lambda entry: entry.component)))
+
+
+def _entries_of(own: type[Any], seed: int) -> Iterator[Entry]:
+    try:
+        subjects = [subject for dtype in DTYPES for subject in subjects_of(own, dtype, seed)]
+    except BaseException as error:  # examples of the user's own may raise anything
+        raise_if_nobodys_fault(error)
+        words = f"{own.__name__}.examples raised {words_of(error)}{_place_in(own, error)}"
+        yield _wrong(own.__name__, "float32", words)
+        return
+    for component, dtype, cases in subjects:
+        yield row(component, dtype, cases, own)
 
 
 def entry(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:
@@ -104,27 +119,27 @@ def entry(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:
     return Entry(component, dtype, len(done), num_tensors, worst, failure, done[-1].description)
 
 
-def row(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:
-    """What `entry` returns. A component that raises has failed, and the others are checked all the same."""
+def row(component: str, dtype: str, cases: Iterable[CaseResult], own: type = object) -> Entry:
+    """What `entry` returns. A component that raises has failed, and the others are checked all the same. Its class,
+    `own`, says where the user's code lies.
+    """
     try:
         return entry(component, dtype, cases)
-    except Exception as error:  # a component may raise anything
+    except (NoReference, DataError) as error:
+        return _wrong(component, dtype, f"{component} can't be checked: {text_of(error)}")
+    except BaseException as error:  # a component may raise anything
         raise_if_nobodys_fault(error)
-        failure = GradientReport((), problem=f"{component} raised {words_of(error)}")
-        return Entry(component, dtype, 1, 0, 0.0, failure, "the case that raised")
+        notes = "".join(f"; {note}" for note in notes_of(error))
+        return _wrong(component, dtype, f"{component} raised {words_of(error)}{_place_in(own, error)}{notes}")
 
 
-def label(component: Any) -> str:
-    """The component as one would write it: required fields, and the others where they are not the default."""
-    if not is_dataclass(component):  # a Sequential
-        return repr(component)
-    if isinstance(component, Layer) and takes_layers(type(component)):
-        return f"{type(component).__name__}({', '.join(map(label, component.children().values()))})"
-    arguments = []
-    for item in fields(component):
-        value = getattr(component, item.name)
-        if item.default is MISSING:
-            arguments.append(repr(value))
-        elif value != item.default:
-            arguments.append(f"{item.name}={value}")
-    return f"{type(component).__name__}({', '.join(arguments)})"
+def _wrong(component: str, dtype: str, problem: str) -> Entry:
+    return Entry(component, dtype, 1, 0, 0.0, GradientReport((), problem=problem), "the case that raised")
+
+
+def _place_in(own: type[Any], error: BaseException) -> str:
+    """` (file:line)` of the last line in the folder of a user's own class that ran before the error, or nothing."""
+    file = getattr(sys.modules.get(own.__module__), "__file__", None)
+    if file is None or own.__module__.partition(".")[0] == PACKAGE:
+        return ""
+    return place_in(Path(file).parent, error)

@@ -18,6 +18,7 @@ from nn_manual.check.twin.by_differences import ByDifferences
 from nn_manual.check.twin.layers import Function, layer_function
 from nn_manual.check.twin.modules import CannotStandIn, torch_module
 from nn_manual.defaults import defines
+from nn_manual.errors import NoReference
 from nn_manual.layers.composite import buffer_names
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -89,15 +90,16 @@ class Twin:
 
 
 def loss_function(loss: Loss, dtype: torch.dtype) -> Function:
-    """torch's version of a loss in `dtype`: its own `reference`, or torch.nn's of the same name. TypeError if there is
-    neither.
+    """torch's version of a loss in `dtype`: its own `reference`, or torch.nn's of the same name. NoReference if there
+    is neither.
     """
     if defines(loss, "reference"):
         return loss.reference
     try:
         module = torch_module(loss, type(loss).__name__).to(dtype)
     except CannotStandIn as misfit:
-        raise TypeError(f"{misfit}: the class must define reference(), its formula on torch tensors") from misfit
+        words = f"{misfit}: the class must define reference(), its formula on torch tensors"
+        raise NoReference(type(loss), words) from misfit
 
     def function(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         value: torch.Tensor = module.forward(prediction, target_as_torch_takes_it(prediction, target))

@@ -20,7 +20,7 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.twin.model import TORCH_DTYPES, reference_settings
 from nn_manual.check.twin.optimizer_places import Place, places
 from nn_manual.defaults import defines
-from nn_manual.errors import first_words_of, last_line, raise_if_nobodys_fault, words_of
+from nn_manual.errors import NoReference, first_words_of, last_line, raise_if_nobodys_fault, words_of
 from nn_manual.optim import Optimizer
 from nn_manual.optim.scheduler_base import Scheduled
 from nn_manual.optim.scheduling import settings_of
@@ -79,7 +79,7 @@ class OptimizerTwin:
 
     Without groups one tensor of torch's does for all parameters of a step, if torch's class steps elementwise. `param`
     and `vectors` are numpy arrays over torch's memory, (num_steps, parameters), the latter by torch's names. Raises
-    TypeError where torch has none.
+    NoReference where torch has none.
     """
 
     @reference_settings()
@@ -155,9 +155,11 @@ class _TorchClass:
     """torch.optim's class of the optimizer's name."""
 
     def __init__(self, optimizer: Optimizer, runs: Sequence[_Run]) -> None:
-        torch_class = getattr(torch.optim, type(optimizer).__name__, None)
+        name = type(optimizer).__name__
+        torch_class = getattr(torch.optim, name, None)
         if torch_class is None:
-            raise TypeError(f"torch.optim has no {type(optimizer).__name__}: there is nothing to check it against")
+            words = "the class must define reference(), the step of one parameter on torch tensors"
+            raise NoReference(type(optimizer), f"torch.optim has no {name}: {words}")
         groups = [{**_options(member), "params": _of_group(runs, i)} for i, member in enumerate(optimizer.members)]
         # torch looks only at the ranges of what isn't a group's. Its fused kernel is its fastest.
         fused = {"fused": True} if "fused" in inspect.signature(torch_class).parameters else {}
@@ -165,7 +167,8 @@ class _TorchClass:
             self._optimizer: torch.optim.Optimizer = torch_class(groups, **_options(optimizer), **fused)
         except Exception as error:  # torch's classes refuse in different ways
             raise_if_nobodys_fault(error)
-            raise TypeError(f"torch.optim.{torch_class.__name__} refuses the settings: {words_of(error)}") from error
+            words = f"torch.optim.{torch_class.__name__} refuses the settings: {words_of(error)}"
+            raise NoReference(type(optimizer), words) from error
         #: The state of a parameter before its first step, by its number: Adagrad makes it when it is made itself.
         self._initial = {
             run.number: {name: value.clone() for name, value in self._optimizer.state[run.param].items()}

@@ -8,12 +8,16 @@ from typing import Any
 import torch
 
 from nn_manual.check.twin.modules import settings
+from nn_manual.defaults import defines
+from nn_manual.errors import NoReference, text_of
 from nn_manual.optim import ReduceLROnPlateau, Scheduler
 from nn_manual.optim.scheduler_base import Scheduled
 
 
 class SchedulerTwin:
-    """torch's schedule of the same name, which steps from count to count. TypeError if torch has none."""
+    """The reference of a schedule, or torch's of its name, which steps from count to count. NoReference if there is
+    neither.
+    """
 
     def __init__(self, scheduler: Scheduler, initial: Sequence[Scheduled]) -> None:
         self._ours, self._initial = scheduler, list(initial)
@@ -91,17 +95,35 @@ class PlateauTwin(SchedulerTwin):
 
 
 def schedule_twin(scheduler: Scheduler, initial: Sequence[Scheduled]) -> SchedulerTwin:
-    """torch's schedule for an optimizer whose members begin with `initial`. TypeError if torch has none."""
+    """The reference of a schedule for an optimizer whose members begin with `initial`. NoReference if there is none."""
     twin = PlateauTwin if isinstance(scheduler, ReduceLROnPlateau) else SchedulerTwin
     return twin(scheduler, initial)
 
 
 def _torch_scheduler(scheduler: Scheduler, optimizer: torch.optim.Optimizer) -> Any:
-    """torch's class of the same name, with the same settings; schedules among these are made anew."""
-    torch_class = getattr(torch.optim.lr_scheduler, type(scheduler).__name__, None)
+    """What the schedule's `reference` returns, or torch's class of the same name, with the same settings; schedules
+    among these are made anew.
+    """
+    name = type(scheduler).__name__
+    if defines(scheduler, "reference"):
+        return _of_reference(scheduler, optimizer)
+    torch_class = getattr(torch.optim.lr_scheduler, name, None)
     if torch_class is None:
-        raise TypeError(f"torch.optim.lr_scheduler has no {scheduler!r}: there is nothing to check it against")
+        words = "the class must define reference(optimizer), which returns a schedule of torch's"
+        raise NoReference(type(scheduler), f"torch.optim.lr_scheduler has no {name}: {words}")
     options = settings(scheduler)
     if "schedulers" in options:
         options["schedulers"] = [_torch_scheduler(inner, optimizer) for inner in options["schedulers"]]
-    return torch_class(optimizer=optimizer, **options)
+    try:
+        return torch_class(optimizer=optimizer, **options)
+    except TypeError as error:  # a class of the user's own has other settings than torch's of the same name
+        words = f"torch.optim.lr_scheduler.{name} refuses the settings: {text_of(error)}"
+        raise NoReference(type(scheduler), words) from error
+
+
+def _of_reference(scheduler: Scheduler, optimizer: torch.optim.Optimizer) -> torch.optim.lr_scheduler.LRScheduler:
+    returned: Any = scheduler.reference(optimizer)
+    if not isinstance(returned, torch.optim.lr_scheduler.LRScheduler):
+        words = "reference(optimizer) must return a schedule of torch.optim.lr_scheduler"
+        raise NoReference(type(scheduler), f"{words}, not {type(returned).__name__}")
+    return returned

@@ -13,6 +13,11 @@ from nn_manual.arrays import Array, size_of
 class Initializer(ABC):
     """A distribution for the weights of linear maps and of tables."""
 
+    @classmethod
+    def examples(cls) -> list[Initializer]:
+        """Initializers of this class, for `nn-manual check FILE.py`."""
+        return [cls()]
+
     @abstractmethod
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite `weight` with draws from `generator`. An initializer that needs fan_in or fan_out raises ValueError

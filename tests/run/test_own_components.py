@@ -1,0 +1,112 @@
+"""Losses, optimizers, schedules, initializers and data sets of the user's own in the life of a run."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.reliability.kills import end_of
+from own_components import write_own
+from stopped_runs import stopped
+
+from nn_manual import load_run
+from nn_manual.cli import main
+from nn_manual.config import load_config
+from nn_manual.run.new_run import run
+from nn_manual.run.resume import resume
+from nn_manual.run.sources import sources_of
+from nn_manual.run_directory.weights import read_weights
+
+
+@pytest.fixture
+def config_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return write_own(tmp_path)
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_run_that_goes_on_ends_as_one_that_never_stopped(config_path: Path, tmp_path: Path, compiled: bool) -> None:
+    """Compiled, it is slow: it alone compiles own losses and optimizers in a run."""
+    overrides = ["compiled=true"] if compiled else []
+    run(load_config(config_path, overrides), tmp_path / "whole")
+    stopped(config_path, tmp_path / "run", 3, *overrides)
+    resume(tmp_path / "run")
+    assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_compiled_and_unchecked_steps_compute_the_same(config_path: Path, tmp_path: Path) -> None:
+    """It alone compares them with checked ones."""
+    weights = {}
+    for name, overrides in {
+        "checked": [], "plain": ["gradient_check.every=0"], "compiled": ["compiled=true"]
+    }.items():  # fmt: skip - a table
+        run(load_config(config_path, overrides), tmp_path / name)
+        weights[name] = read_weights(tmp_path / name / "model.safetensors", None)
+    for name, array in weights["checked"].items():
+        assert array.tobytes() == weights["plain"][name].tobytes()
+        np.testing.assert_allclose(array, weights["compiled"][name], rtol=0, atol=0.03)  # a sign may turn
+
+
+def test_its_config_has_import_paths_and_every_default(config_path: Path, tmp_path: Path) -> None:
+    run(load_config(config_path), tmp_path / "run")
+    written = (tmp_path / "run" / "config.yaml").read_text()
+    for line in (
+        "data:\n  mine:Waves: {num_examples: 60, noise: 0.1, validation_fraction: 0.2}\n",
+        "initializer:\n  mine:Laplace: {scale: 0.5}\n",
+        "loss:\n  mine:LogCoshLoss: {reduction: mean}\n",
+        "  mine:SignSGD:\n    lr: 0.01\n    momentum: 0.9\n    groups: []\n",
+        "lr_scheduler:\n  mine:Warmup: {num_counts: 3}\n",
+        f"layer_folder: {tmp_path}\n",
+    ):
+        assert line in written
+    assert sources_of(load_config(tmp_path / "run" / "config.yaml"))["mine"]
+
+
+def test_a_finished_run_is_used_from_another_folder(
+    config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(load_config(config_path), tmp_path / "run")
+    moved, elsewhere = tmp_path / "moved", tmp_path / "elsewhere"
+    moved.mkdir()
+    elsewhere.mkdir()
+    shutil.move(tmp_path / "mine.py", moved)
+    shutil.move(tmp_path / "run", elsewhere)
+    monkeypatch.chdir(elsewhere)
+    sys.modules.pop("mine", None)
+    capsys.readouterr()
+    assert main(["evaluate", "run"]) == 2
+    assert "--layer-folder FOLDER" in capsys.readouterr().err
+    assert main(["evaluate", "run", "--layer-folder", str(moved)]) == 0
+    assert "validation part of Waves, 12 examples" in capsys.readouterr().out
+    Path("new.csv").write_text("x\n0.5\n-0.25\n")
+    assert main(["predict", "run", "--input", "new.csv", "--layer-folder", str(moved)]) == 0
+    predicted = [float(line) for line in capsys.readouterr().out.splitlines()[1:]]
+    trained = load_run("run", layer_folder=moved)
+    np.testing.assert_allclose(predicted, trained.predict(np.array([[0.5], [-0.25]])).ravel(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("command", ["summary", "unroll"])
+def test_other_commands_take_them(config_path: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, str(config_path)]) == 0
+    printed = capsys.readouterr().out
+    assert ("Waves: examples of" if command == "summary" else "np.log1p(") in printed
+
+
+def test_a_changed_optimizer_is_noted(config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(load_config(config_path), tmp_path / "run")
+    capsys.readouterr()
+    (tmp_path / "mine.py").write_text((tmp_path / "mine.py").read_text() + "\n# changed\n")
+    load_run(tmp_path / "run")
+    assert capsys.readouterr().err == "note: mine changed since the run began\n"
+
+
+def test_an_own_schedule_in_a_sequence(config_path: Path, tmp_path: Path) -> None:
+    sequence = "{SequentialLR: {schedulers: [mine:Warmup: {num_counts: 2}, ConstantLR], milestones: [2]}}"
+    config = load_config(config_path, [f"lr_scheduler={sequence}"])
+    assert run(config, tmp_path / "run")["gradient_check"]["steps"] == 9
+    assert "mine:Warmup: {num_counts: 2}" in (tmp_path / "run" / "config.yaml").read_text()
+
