@@ -22,7 +22,8 @@ from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.model.initializers import Initializer
-from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.optim import Clipping, Optimizer, Scheduler
+from nn_manual.optim.clipping import clipping_of
 from nn_manual.step.slices.sync_batch_norm import not_synchronized
 
 #: The layers of a model, or of one of its composites.
@@ -105,6 +106,7 @@ class RunConfig:
     list again. `new_model()` makes a model of them. `optimizer(model)` makes the optimizer, which needs the model's
     memory. `lr_scheduler` is asked for the lr once an epoch, or once a step where `lr_step` is "step";
     `new_scheduler()` makes one for a run. `clip_grad_norm` is the largest norm that the gradient keeps.
+    `clip_grad_value` is how far from 0 each number of the gradient may be. One of these two may be given.
 
     `compiled` lets numba compile the training step: the same formulas, several times as fast. `blas` says whose BLAS
     multiplies matrices in it, and `threads` on how many threads; where one is None, the fastest is measured. Long loops
@@ -136,6 +138,7 @@ class RunConfig:
     lr_scheduler: Scheduler | None = None
     lr_step: Literal["epoch", "step"] = "epoch"
     clip_grad_norm: Annotated[float, Field(gt=0)] | None = None
+    clip_grad_value: Annotated[float, Field(gt=0)] | None = None
     slices: Annotated[int, Field(ge=1)] | None = None
     bitwise: bool = False
     shard_optimizer: bool = False
@@ -156,6 +159,11 @@ class RunConfig:
         layers = copy.deepcopy(self.model)
         tied = [(first, other) for first, other in self.tied]
         return Sequential(*layers, seed=self.seed, dtype=self.dtype, initializer=self.initializer, tied=tied)
+
+    @property
+    def clipping(self) -> Clipping | None:
+        """How a step clips the gradient, if it does."""
+        return clipping_of(self.clip_grad_norm, self.clip_grad_value)
 
     def with_slices(self, num_processes: int) -> RunConfig:
         """The config with the number of slices of a run of `num_processes` processes. Raises ConfigError where these

@@ -52,6 +52,7 @@ class TrainingRun:
             config.loss,
             config.optimizer(model),
             clip_grad_norm=config.clip_grad_norm,
+            clip_grad_value=config.clip_grad_value,
             lr_scheduler=config.new_scheduler(),
             lr_step=config.lr_step,
             check_every=config.gradient_check.every,

@@ -19,7 +19,8 @@ from nn_manual.data import Examples, batches
 from nn_manual.data.batches import check_batches, without_lengths
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.optim import Clipping, Optimizer, Scheduler
+from nn_manual.optim.clipping import clipping_of
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
 from nn_manual.trainer.compiled_slices import CompiledSlices
 from nn_manual.trainer.compiled_steps import CompiledSteps
@@ -63,10 +64,10 @@ class Trainer:
 
     `train` and `validation` are Examples: inputs (examples, ...) in the model's dtype, and targets as the loss takes
     them; or pairs of arrays or lists, (input, target), which become such. `train_step(input, target)` is one step on a
-    batch of your own. `clip_grad_norm` bounds the norm of the whole gradient. `lr_scheduler` sets the lr of the
-    optimizer and of each of its groups, counted from what it was at first: anew each epoch, or each step where
-    `lr_step` is "step". One that watches the validation loss needs `trainer.observe(loss)` after each epoch, which
-    `fit` calls.
+    batch of your own. `clip_grad_norm` bounds the norm of the whole gradient, `clip_grad_value` each of its numbers;
+    one of them may be given. `lr_scheduler` sets the lr of the optimizer and of each of its groups, counted from what
+    it was at first: anew each epoch, or each step where `lr_step` is "step". One that watches the validation loss needs
+    `trainer.observe(loss)` after each epoch, which `fit` calls.
 
     `train_step` proves a checked step at once, `epoch` many together, a little later: those wait in `check_memory`
     bytes. `check_threads` threads prove them: by default one, or as many as torch has where the first proofs show that
@@ -96,9 +97,10 @@ class Trainer:
     checked, other settings of the optimizer may not: the next step raises ValueError. The settings of the layers and of
     the loss must stay, too: torch's versions were made with them, and prove a step after later ones were made.
 
-    Of the Trainer's own settings, `lr_step` may change. Where steps aren't checked, `clip_grad_norm` and `lr_scheduler`
-    may, too, and `loss` unless batches are cut into slices. The next step uses the new value; a value out of range
-    raises ValueError or TypeError. To set anything else raises AttributeError: it takes a new Trainer.
+    Of the Trainer's own settings, `lr_step` may change. Where steps aren't checked, `clip_grad_norm`, `clip_grad_value`
+    and `lr_scheduler` may, too, and `loss` unless batches are cut into slices. The next step uses the new value; one
+    that is out of range raises ValueError or TypeError. To set anything else raises AttributeError: it takes a new
+    Trainer.
     """
 
     model: Sequential
@@ -115,6 +117,7 @@ class Trainer:
     loop_threads: int | None = None
     slicing: Slicing = ONE_SLICE
     check_threads: int | None = None
+    clip_grad_value: float | None = None
     _is_made = False
 
     def __post_init__(self) -> None:
@@ -138,13 +141,13 @@ class Trainer:
         if steps.slices is not None:
             from nn_manual.check.sliced_step.sliced_checker import SlicedChecker
 
-            steps.checker = SlicedChecker(steps.slices, self.clip_grad_norm, self.lr_scheduler)
+            steps.checker = SlicedChecker(steps.slices, self.clipping, self.lr_scheduler)
         else:
             from nn_manual.check.many_steps.prover import Prover
             from nn_manual.check.whole_step.checker import GradientChecker
 
             steps.checker = GradientChecker(
-                self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
+                self.model, self.loss, self.optimizer, clipping=self.clipping, scheduler=self.lr_scheduler
             )
             steps.prover = Prover(steps.checker, self.check_memory, self.check_threads)
             weakref.finalize(self, _report_unproven, steps.prover.numbers)
@@ -162,6 +165,11 @@ class Trainer:
     def checker(self) -> GradientChecker | None:
         """What proves a step; None where no step is checked."""
         return self.steps.checker
+
+    @property
+    def clipping(self) -> Clipping | None:
+        """How a step clips the gradient, if it does."""
+        return clipping_of(self.clip_grad_norm, self.clip_grad_value)
 
     @property
     def prover(self) -> Prover | None:

@@ -198,6 +198,7 @@ def _trainer(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mappin
         config.loss,
         optimizer,
         clip_grad_norm=config.clip_grad_norm,
+        clip_grad_value=config.clip_grad_value,
         compiled=compiled,
         blas=config.blas if compiled else None,
         threads=config.threads if compiled else None,
