@@ -6,6 +6,7 @@ from nn_manual.losses.binary import BCELoss, BCEWithLogitsLoss, MultiLabelSoftMa
 from nn_manual.losses.cross_entropy import CrossEntropyLoss
 from nn_manual.losses.likelihoods import GaussianNLLLoss, KLDivLoss, PoissonNLLLoss
 from nn_manual.losses.margins import HingeEmbeddingLoss, SoftMarginLoss
+from nn_manual.losses.multi_margin import MultiMarginLoss
 from nn_manual.losses.negative_log_likelihood import NLLLoss
 from nn_manual.losses.squared_error import MSELoss, TraceLoss
 
@@ -21,6 +22,7 @@ __all__ = [
     "Loss",
     "MSELoss",
     "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
     "NLLLoss",
     "PoissonNLLLoss",
     "SmoothL1Loss",

@@ -144,7 +144,10 @@ class Adafactor(Optimizer):
     def reference(
         self, param: Any, grad: Any, vectors: Mapping[str, Any], step: int
     ) -> tuple[Any, dict[str, Any]]:
-        """The step of torch's class, on torch tensors: its row_var and col_var have shapes of their own."""
+        """The step of torch's class, on torch tensors: its row_var and col_var have shapes of their own. The tensors'
+        dtype needn't be the model's.
+        """
+        eps1 = float(np.finfo(param.numpy().dtype).eps) if self.eps[0] is None else self.eps1
         direction = -grad if self.maximize else grad
         num_elements, add = param.numel(), step**self.beta2_decay
         size = max(self.eps2, float(param.norm()) / num_elements**0.5) * min(self.lr, step**-0.5)
@@ -155,10 +158,10 @@ class Adafactor(Optimizer):
             col_var = made["col_var"].view(-1)[: num_elements // rows].view(*matrices, 1, columns)
             row_var.lerp_(direction.norm(dim=-1, keepdim=True).square() / columns, add)
             col_var.lerp_(direction.norm(dim=-2, keepdim=True).square() / rows, add)
-            estimate = row_var @ col_var / row_var.mean(dim=-2, keepdim=True).clamp(min=self.eps1)
+            estimate = row_var @ col_var / row_var.mean(dim=-2, keepdim=True).clamp(min=eps1)
         else:
             estimate = made["variance"].lerp_(direction.square(), add)
-        update = direction * estimate.clamp(min=self.eps1**2).rsqrt()
+        update = direction * estimate.clamp(min=eps1**2).rsqrt()
         length = float(update.norm()) / num_elements**0.5
         moved = param * (1 - self.lr * self.weight_decay) - size / max(1.0, length / self.d) * update
         return moved, made
