@@ -23,6 +23,7 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.model.initializers import Initializer
 from nn_manual.optim import Clipping, Optimizer, Scheduler
+from nn_manual.optim.averaging import averaged
 from nn_manual.optim.clipping import clipping_of
 from nn_manual.step.slices.sync_batch_norm import not_synchronized
 
@@ -36,6 +37,13 @@ class EarlyStopping:
 
     patience: Annotated[int, Field(ge=1)]
     min_delta: Annotated[float, Field(ge=0)] = 0.0
+
+
+@dataclass(frozen=True)
+class EMA:
+    """Evaluate the exponential moving average of the weights, of which each step keeps the share `decay`."""
+
+    decay: Annotated[float, Field(ge=0, le=1)] = 0.999
 
 
 @dataclass(frozen=True)
@@ -104,9 +112,10 @@ class RunConfig:
     A component (layer, loss, data set, ...) is its class with keyword arguments: `ReLU`, or
     `Linear: {in_features: 2, out_features: 3}`. `model` lists the layers; `Sequential` and `Residual` among them take a
     list again. `new_model()` makes a model of them. `optimizer(model)` makes the optimizer, which needs the model's
-    memory. `lr_scheduler` is asked for the lr once an epoch, or once a step where `lr_step` is "step";
-    `new_scheduler()` makes one for a run. `clip_grad_norm` is the largest norm that the gradient keeps.
-    `clip_grad_value` is how far from 0 each number of the gradient may be. One of these two may be given.
+    memory, and `new_optimizer(model)` one that keeps an average of the weights, if `ema` asks for one. `lr_scheduler`
+    is asked for the lr once an epoch, or once a step where `lr_step` is "step"; `new_scheduler()` makes one for a run.
+    `clip_grad_norm` is the largest norm that the gradient keeps. `clip_grad_value` is how far from 0 each number of the
+    gradient may be. One of these two may be given.
 
     `compiled` lets numba compile the training step: the same formulas, several times as fast. `blas` says whose BLAS
     multiplies matrices in it, and `threads` on how many threads; where one is None, the fastest is measured. Long loops
@@ -144,6 +153,7 @@ class RunConfig:
     shard_optimizer: bool = False
     sync_batch_norm: bool = False
     early_stopping: EarlyStopping | None = None
+    ema: EMA | None = None
     gradient_check: GradientCheck = GradientCheck()
     checkpoint: Checkpointing = Checkpointing()
     compiled: bool = False
@@ -187,6 +197,13 @@ class RunConfig:
         config = dataclasses.replace(self, **changed)
         config.places.update(self.places)
         return config
+
+    def new_optimizer(self, model: Sequential, **settings: Any) -> Optimizer:
+        """The optimizer of a run, with these settings in the place of the config's."""
+        if self.ema is None:
+            return self.optimizer(model, **settings)
+        optimizer_class: Any = self.optimizer.func
+        return averaged(optimizer_class, self.ema.decay)(model, **self.optimizer.keywords | settings)
 
     def new_scheduler(self) -> Scheduler | None:
         """A copy of the schedule at its start: one that watches the validation loss remembers it."""

@@ -110,7 +110,8 @@ class MultiMarginLoss(Loss):
         num_rows, num_classes = lack.shape
         slope = (lack > 0).astype(lack.dtype) if self.p == 1 else 2 * lack
         pull = row_weight * slope / (num_classes * num_rows if self.reduction == "mean" else num_classes)
-        return np.where(is_label, -pull.sum(axis=1, keepdims=True), pull).reshape(shape)
+        grad_prediction: Array = np.where(is_label, -pull.sum(axis=1, keepdims=True), pull).reshape(shape)
+        return grad_prediction
 
     def _row_weight(self, label: Array, dtype: np.dtype[Any]) -> Any:
         """What each row weighs, (rows, 1), or the one number of all."""

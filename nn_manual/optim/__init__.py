@@ -5,6 +5,7 @@ from nn_manual.optim.adagrad import Adadelta, Adagrad
 from nn_manual.optim.adam import Adam, AdamW
 from nn_manual.optim.adamax import Adamax, RAdam
 from nn_manual.optim.asgd import ASGD
+from nn_manual.optim.averaging import averaged
 from nn_manual.optim.base import Optimizer
 from nn_manual.optim.clipping import Clipping, clip_grad_norm, clip_grad_value
 from nn_manual.optim.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
@@ -51,6 +52,7 @@ __all__ = [
     "Scheduler",
     "SequentialLR",
     "StepLR",
+    "averaged",
     "clip_grad_norm",
     "clip_grad_value",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
@@ -20,6 +20,7 @@ from nn_manual.data.batches import check_batches, without_lengths
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Clipping, Optimizer, Scheduler
+from nn_manual.optim.averaging import averaged_weights
 from nn_manual.optim.clipping import clipping_of
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
 from nn_manual.trainer.compiled_slices import CompiledSlices
@@ -323,6 +324,7 @@ class Trainer:
     def evaluate(self, examples: Examples | Pair, confusion: Array | None = None) -> Evaluation:
         """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy. Where the targets are
         class indices, their counts by class and predicted class are added to `confusion`, int64 (classes, classes).
+        Where the optimizer keeps an average of the weights, the model is evaluated with it.
 
         Raises GradientMismatch where steps are checked and a layer's `infer` differs from torch's in evaluation, which
         is compared once; ValueError where the model doesn't make equally many predictions for all examples, or where no
@@ -332,7 +334,8 @@ class Trainer:
         compare = self.checker.compare_evaluation if self.checker is not None else None
         group = self.slicing.group
         examples = examples_of(examples, self.model, self.loss)
-        evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare, group=group)
+        with self.averaged_weights():
+            evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare, group=group)
         self.steps.check_finite("the validation loss", evaluation.loss)
         return evaluation
 
@@ -358,6 +361,15 @@ class Trainer:
         what the optimizer keeps, in parameters or buffers.
         """
         self.finite.check(self.num_steps)
+
+    @contextmanager
+    def averaged_weights(self) -> Iterator[None]:
+        """The context in which the model has the average of its weights, where the optimizer keeps one: see `averaged`.
+        Of several processes, all must enter it. A step must not be made in it.
+        """
+        self.flush()
+        with self.whole_vectors(), averaged_weights(self.optimizer):
+            yield
 
     def whole_vectors(self, *, changed: bool = False) -> AbstractContextManager[None]:
         """The context in which the optimizer has its whole vectors, where the processes divide them; all must enter it.

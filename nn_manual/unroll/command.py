@@ -46,6 +46,8 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     """
     if (config.slices or 1) > 1:
         raise ConfigError(f"unroll: slices must be 1, not {config.slices}: the script has the batch in one piece")
+    if config.ema is not None:
+        raise ConfigError("unroll: ema must be null: the script has the steps, and no average of the weights")
     split, model = load(config)
     start_from_file(config, split, model)
     optimizer, train = config.optimizer(model), split.train

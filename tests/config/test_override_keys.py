@@ -21,8 +21,8 @@ OF_VALID = [
 OTHERS = [
     *("tied", "layer_folder", "initializer", "init_from", "lr_scheduler", "lr_step", "clip_grad_norm"),
     *("clip_grad_value", "slices"),
-    *("bitwise", "shard_optimizer", "sync_batch_norm", "early_stopping", "checkpoint", "compiled", "blas", "threads"),
-    "loop_threads",
+    *("bitwise", "shard_optimizer", "sync_batch_norm", "early_stopping", "ema", "checkpoint", "compiled", "blas"),
+    *("threads", "loop_threads"),
 ]
 
 

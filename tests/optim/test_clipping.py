@@ -48,9 +48,9 @@ def test_clipping_by_value_looks_at_no_value() -> None:
 
 def test_one_of_the_settings_says_which() -> None:
     assert clipping_of(None, None) is None
-    norm, value = clipping_of(0.5, None), clipping_of(None, 0.5)
-    assert norm == NormClipping(0.5)
-    assert value == ValueClipping(0.5) != norm
+    both: list[Any] = [clipping_of(0.5, None), clipping_of(None, 0.5)]
+    assert both == [NormClipping(0.5), ValueClipping(0.5)]
+    assert both[0] != both[1]
     with pytest.raises(ValueError, match=f"^{BOTH}$"):
         clipping_of(1.0, 1.0)
     for value in (0.0, -1.0, math.nan):
