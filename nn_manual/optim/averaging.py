@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, SupportsIndex
 
 from nn_manual.arrays import Array
 from nn_manual.optim.base import Optimizer
@@ -53,10 +53,19 @@ def averaged(optimizer_class: type[Optimizer], decay: float = 0.999) -> type[Opt
             average = vectors[AVERAGE]
             average += coefficients["ema_add"] * (param - average)
 
+        def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+            return _without_state, (base, decay), vars(self)  # pickle doesn't find the class by its name
+
     # torch's class, messages and settings are found by the name of the optimizer's class.
     Averaged.__name__, Averaged.__qualname__ = base.__name__, base.__qualname__
     Averaged.__module__, Averaged.__doc__ = base.__module__, base.__doc__
     return Averaged
+
+
+def _without_state(optimizer_class: type[Optimizer], decay: float) -> Optimizer:
+    """What pickle gives its state to."""
+    own = averaged(optimizer_class, decay)
+    return own.__new__(own)
 
 
 def decay_of(optimizer: Optimizer) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,22 @@ def test_a_wrong_average_is_found(memory: int) -> None:
         list(trainer.epoch(examples, 6, seed=0, epoch=0))
 
 
+@pytest.mark.parametrize("memory", [0, 64_000_000])
+def test_a_wrong_step_is_blamed_and_not_its_average(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = SGD.move
+
+    def wrong_move(self: SGD, param: Array, grad: Array, vectors: Any, coefficients: Any) -> None:
+        right(self, param, grad, vectors, coefficients)
+        param *= 1.01
+
+    monkeypatch.setattr(SGD, "move", wrong_move)
+    model = net("float32")
+    trainer = Trainer(model, CrossEntropyLoss(), averaged(SGD, 0.9)(model, lr=0.1), check_memory=memory)
+    examples = Examples(EXAMPLES.input.astype(np.float32), EXAMPLES.target)
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 0\.weight"):
+        list(trainer.epoch(examples, 6, seed=0, epoch=0))
+
+
 def test_training_goes_on_from_its_own_weights() -> None:
     """Also where evaluation ends in an error; and before the first step there is no average."""
     model = net()
@@ -186,7 +203,13 @@ def test_the_class_is_called_as_its_optimizer() -> None:
     made = averaged(Adam, 0.9)
     assert made.__name__ == "Adam"
     optimizer = made(net(), lr=0.1)
-    assert decay_of(optimizer) == decay_of(copy.deepcopy(optimizer)) == 0.9
+    optimizer.model.grad_arena[...] = 1
+    optimizer.step()
+    for other in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
+        assert decay_of(other) == decay_of(optimizer) == 0.9
+        other.step()
+        assert other.num_steps == 2
+        assert not np.array_equal(other.vectors["ema"], optimizer.vectors["ema"])
     assert decay_of(Adam(net())) is None
     for decay in (-0.1, 1.1, float("nan")):
         with pytest.raises(ValueError, match=f"^decay must be from 0 to 1, not {decay}$"):

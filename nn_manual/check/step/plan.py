@@ -21,6 +21,7 @@ from nn_manual.layers.composite import counter_names
 from nn_manual.model import Sequential
 from nn_manual.model.contract import checked_length
 from nn_manual.optim import Clipping, Optimizer
+from nn_manual.optim.averaging import AVERAGE
 from nn_manual.optim.clipping import NormClipping
 
 #: The package's name, with which the modules of its own layers begin.
@@ -219,14 +220,15 @@ def _shape(array: object) -> Shape:
 
 
 def _updated(model: Sequential, optimizer: Optimizer | None) -> list[str]:
-    """The names of the tensors that an optimizer changes: "0.weight.momentum_buffer", then "updated 0.weight"."""
+    """The names of the tensors that an optimizer changes: "0.weight.momentum_buffer", then "updated 0.weight", and then
+    the average of the latter.
+    """
     if optimizer is None:
         return []
     parameters = model.parameter_shapes()
-    return [
-        *(f"{parameter}.{name}" for name in optimizer.vectors for parameter in parameters),
-        *(f"updated {parameter}" for parameter in parameters),
-    ]
+    own = [f"{parameter}.{name}" for name in optimizer.vectors if name != AVERAGE for parameter in parameters]
+    updated = [f"updated {parameter}" for parameter in parameters]
+    return own + updated + [f"{parameter}.{AVERAGE}" for parameter in parameters if AVERAGE in optimizer.vectors]
 
 
 def _counterpart_of(item: Item) -> Counterpart:

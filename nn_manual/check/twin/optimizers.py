@@ -43,8 +43,12 @@ class State(NamedTuple):
 
     @property
     def all(self) -> list[Array]:
-        """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it."""
-        return [*self.vectors.values(), self.param]
+        """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it, then
+        the average of that.
+        """
+        own = [vector for name, vector in self.vectors.items() if name != AVERAGE]
+        average = [vector for name, vector in self.vectors.items() if name == AVERAGE]
+        return [*own, self.param, *average]
 
 
 class UpdateInputs(NamedTuple):
