@@ -15,7 +15,7 @@ from nn_manual.errors import ConfigError
 from nn_manual.losses import Loss
 from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer
+from nn_manual.optim import Clipping, Optimizer
 from nn_manual.trace.step import trace_slice, trace_step, trace_update
 from nn_manual.trace.trace import Trace
 from nn_manual.trace.traced_step import Observe
@@ -40,7 +40,7 @@ def compile_step(
     optimizer: Optimizer,
     input: Array,
     target: Array,
-    max_norm: float | None = None,
+    clipping: Clipping | None = None,
     report: Report = print,
     observe: Observe | None = None,
     choice: Choice = MEASURED,
@@ -56,7 +56,7 @@ def compile_step(
     formula can't be traced. `report` takes a line if something must be compiled, which takes seconds, and if the result
     can't be kept.
     """
-    trace = trace_step(model, loss, optimizer, input, target, max_norm, observe)
+    trace = trace_step(model, loss, optimizer, input, target, clipping, observe)
     return compile_trace(trace, model, optimizer, report, choice, loop_threads, gather_of(input[0]))
 
 
@@ -80,13 +80,13 @@ def compile_update(
     model: Sequential,
     loss: Loss,
     optimizer: Optimizer,
-    max_norm: float | None = None,
+    clipping: Clipping | None = None,
     report: Report = print,
     choice: Choice = MEASURED,
     loop_threads: int | None = None,
 ) -> Plan:
     """As `compile_step`, but clipping and update alone: the plan takes no batch and has no loss."""
-    return compile_trace(trace_update(model, loss, optimizer, max_norm), model, optimizer, report, choice, loop_threads)
+    return compile_trace(trace_update(model, loss, optimizer, clipping), model, optimizer, report, choice, loop_threads)
 
 
 def compile_trace(

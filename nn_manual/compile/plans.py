@@ -16,7 +16,7 @@ from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.messages.text import noted
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.optim import Clipping, Optimizer, Scheduler
 from nn_manual.optim.scheduling import settings_that_stay
 from nn_manual.trace.proving import fingerprint
 from nn_manual.trace.trace import CannotTrace
@@ -99,13 +99,13 @@ PLAIN = (bool, int, float, str, NoneType)
 
 
 def settings_of(
-    model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None, scheduler: Scheduler | None
+    model: Sequential, loss: Loss, optimizer: Optimizer, clipping: Clipping | None, scheduler: Scheduler | None
 ) -> list[str | bytes]:
     """A list that stays equal while no setting of layers, loss, optimizer and clipping changes. The lr and what the
     schedule moves don't count: a plan is given them anew for each step. The type of the loss counts.
     """
     parts: list[Any] = [layer for _, layer in descendants(model)]
-    values: list[Any] = [max_norm, f"{type(loss).__module__}.{type(loss).__qualname__}"]
+    values: list[Any] = [repr(clipping), f"{type(loss).__module__}.{type(loss).__qualname__}"]
     values += [
         getattr(part, item.name)
         for part in (*parts, loss)

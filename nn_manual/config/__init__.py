@@ -5,9 +5,10 @@ from nn_manual.config.config_file import dump_config, load_config
 from nn_manual.config.misfits import check_sizes
 from nn_manual.config.read_back import check_read_back
 from nn_manual.config.reporting import reported
-from nn_manual.config.run_config import Checkpointing, EarlyStopping, GradientCheck, RunConfig
+from nn_manual.config.run_config import EMA, Checkpointing, EarlyStopping, GradientCheck, RunConfig
 
 __all__ = [
+    "EMA",
     "Checkpointing",
     "EarlyStopping",
     "GradientCheck",

@@ -22,7 +22,9 @@ from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.model.initializers import Initializer
-from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.optim import Clipping, Optimizer, Scheduler
+from nn_manual.optim.averaging import averaged
+from nn_manual.optim.clipping import clipping_of
 from nn_manual.step.slices.sync_batch_norm import not_synchronized
 
 #: The layers of a model, or of one of its composites.
@@ -35,6 +37,13 @@ class EarlyStopping:
 
     patience: Annotated[int, Field(ge=1)]
     min_delta: Annotated[float, Field(ge=0)] = 0.0
+
+
+@dataclass(frozen=True)
+class EMA:
+    """Evaluate the exponential moving average of the weights, of which each step keeps the share `decay`."""
+
+    decay: Annotated[float, Field(ge=0, le=1)] = 0.999
 
 
 @dataclass(frozen=True)
@@ -103,8 +112,10 @@ class RunConfig:
     A component (layer, loss, data set, ...) is its class with keyword arguments: `ReLU`, or
     `Linear: {in_features: 2, out_features: 3}`. `model` lists the layers; `Sequential` and `Residual` among them take a
     list again. `new_model()` makes a model of them. `optimizer(model)` makes the optimizer, which needs the model's
-    memory. `lr_scheduler` is asked for the lr once an epoch, or once a step where `lr_step` is "step";
-    `new_scheduler()` makes one for a run. `clip_grad_norm` is the largest norm that the gradient keeps.
+    memory, and `new_optimizer(model)` one that keeps an average of the weights, if `ema` asks for one. `lr_scheduler`
+    is asked for the lr once an epoch, or once a step where `lr_step` is "step"; `new_scheduler()` makes one for a run.
+    `clip_grad_norm` is the largest norm that the gradient keeps. `clip_grad_value` is how far from 0 each number of the
+    gradient may be. One of these two may be given.
 
     `compiled` lets numba compile the training step: the same formulas, several times as fast. `blas` says whose BLAS
     multiplies matrices in it, and `threads` on how many threads; where one is None, the fastest is measured. Long loops
@@ -136,11 +147,13 @@ class RunConfig:
     lr_scheduler: Scheduler | None = None
     lr_step: Literal["epoch", "step"] = "epoch"
     clip_grad_norm: Annotated[float, Field(gt=0)] | None = None
+    clip_grad_value: Annotated[float, Field(gt=0)] | None = None
     slices: Annotated[int, Field(ge=1)] | None = None
     bitwise: bool = False
     shard_optimizer: bool = False
     sync_batch_norm: bool = False
     early_stopping: EarlyStopping | None = None
+    ema: EMA | None = None
     gradient_check: GradientCheck = GradientCheck()
     checkpoint: Checkpointing = Checkpointing()
     compiled: bool = False
@@ -156,6 +169,11 @@ class RunConfig:
         layers = copy.deepcopy(self.model)
         tied = [(first, other) for first, other in self.tied]
         return Sequential(*layers, seed=self.seed, dtype=self.dtype, initializer=self.initializer, tied=tied)
+
+    @property
+    def clipping(self) -> Clipping | None:
+        """How a step clips the gradient, if it does."""
+        return clipping_of(self.clip_grad_norm, self.clip_grad_value)
 
     def with_slices(self, num_processes: int) -> RunConfig:
         """The config with the number of slices of a run of `num_processes` processes. Raises ConfigError where these
@@ -179,6 +197,13 @@ class RunConfig:
         config = dataclasses.replace(self, **changed)
         config.places.update(self.places)
         return config
+
+    def new_optimizer(self, model: Sequential, **settings: Any) -> Optimizer:
+        """The optimizer of a run, with these settings in the place of the config's."""
+        if self.ema is None:
+            return self.optimizer(model, **settings)
+        optimizer_class: Any = self.optimizer.func
+        return averaged(optimizer_class, self.ema.decay)(model, **self.optimizer.keywords | settings)
 
     def new_scheduler(self) -> Scheduler | None:
         """A copy of the schedule at its start: one that watches the validation loss remembers it."""

@@ -10,6 +10,7 @@ from nn_manual.config.yaml_tree import Errors, Place
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 from nn_manual.optim import ReduceLROnPlateau
+from nn_manual.optim.clipping import BOTH
 from nn_manual.optim.groups import without_parameters
 
 
@@ -18,6 +19,8 @@ def find_update_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place
     if isinstance(arguments.get("lr_scheduler"), ReduceLROnPlateau) and arguments.get("lr_step") == "step":
         message = "ReduceLROnPlateau needs lr_step epoch: a validation loss comes once an epoch"
         errors.add(places["lr_scheduler"], message)
+    if None not in (arguments.get("clip_grad_norm"), arguments.get("clip_grad_value")):
+        errors.add(places["clip_grad_value"], BOTH)
     optimizer, model = arguments.get("optimizer"), arguments.get("model")
     if optimizer is None or model is None or not all(isinstance(item, Layer) for item in model):
         return

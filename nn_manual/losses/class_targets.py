@@ -64,7 +64,7 @@ class OfClasses(Loss):
             weighted = counted(len(self.weight), "class", "classes")
             raise ValueError(f"{name} has a weight for {weighted}, the prediction {classes}")
         if are_indices:
-            _check_labels(name, target, classes, self.ignore_index)
+            check_labels(name, target, classes, self.ignore_index)
         else:
             _check_probabilities(name, target, self.ignore_index)
 
@@ -109,10 +109,13 @@ class OfClasses(Loss):
         return label, counted * np.array(self.weight, dtype, like=label)[label]
 
 
-def _check_labels(name: str, target: Array, classes: int, ignore_index: int) -> None:
+def check_labels(name: str, target: Array, classes: int, ignore_index: int | None = None) -> None:
+    """Raise ValueError for a label outside 0 ... classes - 1 that isn't `ignore_index`."""
     # One comparison for both ends: as unsigned, a negative label is a huge one.
     if target.size and target.view(np.uint64).max() >= classes:
-        wrong = (target != ignore_index) & ((target < 0) | (target >= classes))
+        wrong = (target < 0) | (target >= classes)
+        if ignore_index is not None:
+            wrong &= target != ignore_index
         if wrong.any():
             label, place = _first(target, wrong)
             raise ValueError(f"{name}: label {label} at index {place} is outside 0 ... {classes - 1}")

@@ -18,7 +18,7 @@ def check_settings_of(optimizer: Any) -> None:
         value, default = getattr(optimizer, setting.name), setting.default
         if isinstance(default, float) and not isinstance(value, Real):
             raise ValueError(f"{setting.name} must be a number, not {value!r}")
-        if isinstance(default, tuple) and not _are_numbers(value):
+        if isinstance(default, tuple) and not _are_numbers(value, or_none=None in default):
             raise ValueError(f"{setting.name} must be numbers, not {value!r}")
     optimizer.check_settings()
 
@@ -49,5 +49,7 @@ def check_betas(betas: Sequence[float]) -> None:
         raise ValueError(f"betas must be at least 0 and below 1, not {list(betas)}")
 
 
-def _are_numbers(values: Any) -> bool:
-    return isinstance(values, Sequence) and all(isinstance(value, Real) for value in values)
+def _are_numbers(values: Any, *, or_none: bool) -> bool:
+    if not isinstance(values, Sequence):
+        return False
+    return all(isinstance(value, Real) or (or_none and value is None) for value in values)

@@ -52,7 +52,8 @@ def train(
                 if isinstance(end, GradientMismatch):
                     gradients.append_mismatch(training.trainer.num_steps, end.report)
                 raise
-        return writer.finish(training, origin)
+        with training.trainer.averaged_weights():  # the weights that were evaluated
+            return writer.finish(training, origin)
     except BaseException as end:
         training.group.claim_last_word()
         if training.trainer.prover is not None:  # who goes on makes the last steps again

@@ -49,7 +49,7 @@ def sizes_of(config: RunConfig) -> Sizes:
     ties = Ties(shapes, [(first, other) for first, other in config.tied])
     own = sum(size_of(shape) for name, shape in shapes.items() if name not in ties.first_of)
     of_uses = sum(len(names) * size_of(shapes[first]) for first, names in ties.names.items())
-    vectors = config.optimizer(Sequential(), groups=[]).vector_names()  # groups have no vectors of their own
+    vectors = config.new_optimizer(Sequential(), groups=[]).vector_names()  # groups have no vectors of their own
     return Sizes(own, own + of_uses, len(vectors) * own, bool(ties.names))
 
 

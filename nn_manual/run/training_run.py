@@ -50,8 +50,9 @@ class TrainingRun:
         self.trainer = Trainer(
             model,
             config.loss,
-            config.optimizer(model),
+            config.new_optimizer(model),
             clip_grad_norm=config.clip_grad_norm,
+            clip_grad_value=config.clip_grad_value,
             lr_scheduler=config.new_scheduler(),
             lr_step=config.lr_step,
             check_every=config.gradient_check.every,
@@ -133,8 +134,9 @@ class TrainingRun:
     def _keep_best(self, record: Mapping[str, Any]) -> None:
         if record["validation_loss"] < self.best.get("validation_loss", math.inf):
             self.best = {name: record[name] for name in ("epoch", "step", "validation_loss")}
-            weights = self.trainer.model.state_dict(aliases=False)
-            self.best_weights = {name: array.copy() for name, array in weights.items()}
+            with self.trainer.averaged_weights():
+                weights = self.trainer.model.state_dict(aliases=False)
+                self.best_weights = {name: array.copy() for name, array in weights.items()}
 
     def tensors(self) -> dict[str, dict[str, Array]]:
         """The arrays of a checkpoint, by file and name: weights and buffers by torch's names, and the optimizer's

@@ -20,7 +20,7 @@ import numpy as np
 from nn_manual.arrays import Array, Padded
 from nn_manual.losses import Loss, as_number
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, clip_grad_norm
+from nn_manual.optim import Clipping, Optimizer
 from nn_manual.step.slices.cut import BatchPart
 from nn_manual.step.slices.gradient_sum import Filled
 from nn_manual.step.watch import Watch
@@ -57,10 +57,10 @@ def differentiate(
     return value, saved
 
 
-def update(model: Sequential, optimizer: Optimizer, max_norm: float | None) -> None:
-    """Clip the gradient to this norm, if there is one, and let the optimizer make its step."""
-    if max_norm is not None:
-        clip_grad_norm(model.grad_arena, max_norm)
+def update(model: Sequential, optimizer: Optimizer, clipping: Clipping | None) -> None:
+    """Clip the gradient, if that is asked for, and let the optimizer make its step."""
+    if clipping is not None:
+        clipping.clip(model.grad_arena)
     optimizer.step()
 
 
@@ -97,7 +97,7 @@ class Runner(Protocol):
     def kept(self, part: BatchPart, input: Array, target: Array) -> OneSlice:
         """Run only what is needed to move the buffers later."""
 
-    def update(self, max_norm: float | None) -> None:
+    def update(self, clipping: Clipping | None) -> None:
         """Clip the gradient and let the optimizer make its step, as the function `update` does."""
 
 
@@ -126,9 +126,9 @@ class Formulas:
         saved = self.model.forward(input[part.rows])[1]
         return OneSlice(math.nan, self.model, self.model.kept_for_buffers(saved))
 
-    def update(self, max_norm: float | None) -> None:
+    def update(self, clipping: Clipping | None) -> None:
         """See Runner."""
-        update(self.model, self.optimizer, max_norm)
+        update(self.model, self.optimizer, clipping)
 
 
 def run_slice(
@@ -202,8 +202,8 @@ class TrainStep:
         self.slices = slices
         #: Compiled steps replace this one by their own.
         self.runner: Runner = Formulas(model, loss, optimizer)
-        #: The norm that the next step clips to, or None.
-        self.max_norm: float | None = None
+        #: How the next step clips the gradient, if it does.
+        self.clipping: Clipping | None = None
         #: Called with a loss that isn't finite, the input and the target, before anything changes, if nobody watches.
         self.not_finite: Callable[[float, Array, Array], object] = _go_on
 
@@ -218,7 +218,7 @@ class TrainStep:
             self.model.update_buffers(made[0].kept)
         elif watch is None:  # else each slice has moved them already, so that this is checked
             self.slices.move_buffers(made)
-        self.runner.update(self.max_norm)
+        self.runner.update(self.clipping)
         if self.slices is not None:
             self.slices.spread()
         return value
@@ -235,7 +235,7 @@ class TrainStep:
             made = self.runner.slice(whole, input, target, None, evaluated)
             return MadeBatch(made.value, [made])
         # Clipping needs the whole gradient on each process: so its norm has the same bits as on one process.
-        sum_of_all = self.slices.gradients(self.runner, input, target, watch, whole=self.max_norm is not None)
+        sum_of_all = self.slices.gradients(self.runner, input, target, watch, whole=self.clipping is not None)
         if watch is None and not math.isfinite(sum_of_all.value):
             self.model.grad_arena.fill(0)  # not this step's: the error is about what the step before has left behind
             self.not_finite(sum_of_all.value, input, target)

@@ -18,7 +18,7 @@ from nn_manual.arrays import Array
 from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer
+from nn_manual.optim import Clipping, Optimizer
 from nn_manual.trace.operation_log import NOT_FORMULAS
 from nn_manual.trace.step_arrays import given
 from nn_manual.trace.trace import Trace, TracedOperation, View
@@ -86,10 +86,10 @@ class Observed(NamedTuple):
 
 
 def observe_step(
-    model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, max_norm: float | None = None
+    model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, clipping: Clipping | None = None
 ) -> Observed:
     """Trace a step as `trace_step` does, but once, on these values alone."""
-    step = _ObservedStep(model, loss, optimizer, max_norm)
+    step = _ObservedStep(model, loss, optimizer, clipping)
     trace = step.record(given(step.model, step.optimizer, input, target)).trace
     tracer = step.observer
     uses = {name: tracer.memory.view(grad) for name, grad in step.model.ties.use_grads.items()}

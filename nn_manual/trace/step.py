@@ -9,7 +9,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer
+from nn_manual.optim import Clipping, Optimizer
 from nn_manual.trace.comparing import check_same
 from nn_manual.trace.numpy_replay import replay
 from nn_manual.trace.proving import check_replay, check_state, sums_of
@@ -25,13 +25,13 @@ def trace_step(
     optimizer: Optimizer,
     input: Array,
     target: Array,
-    max_norm: float | None = None,
+    clipping: Clipping | None = None,
     observe: Observe | None = None,
 ) -> Trace:
-    """The trace of the step that the optimizer makes next, on a batch of these shapes and dtypes; `max_norm` bounds the
-    norm of the gradient. The model doesn't change: the step runs on copies, and once more on other values. There it
-    must do the same operations, and the replay of the trace must give, bit for bit, what the step gives without a
-    trace.
+    """The trace of the step that the optimizer makes next, on a batch of these shapes and dtypes; `clipping` is
+    what the step does to the gradient. The model doesn't change: the step runs on copies, and once more on other
+    values. There it must do the same operations, and the replay of the trace must give, bit for bit, what the step
+    gives without a trace.
 
     The step is given, by name: "param", "input", "target"; each vector of the optimizer ("momentum_buffer"); "buffer"
     and "counters", flat; random numbers ("0.noise.mask"); the coefficients of the update of each group ("0.step_size").
@@ -44,7 +44,7 @@ def trace_step(
     Raises CannotTrace if a formula branches on a value, uses an array that isn't the step's, or does something in one
     step that it doesn't do in the next.
     """
-    step = TracedStep(model, loss, optimizer, max_norm, observe)
+    step = TracedStep(model, loss, optimizer, clipping, observe)
     return _proven(step, given(step.model, step.optimizer, input, target))
 
 
@@ -58,9 +58,9 @@ def trace_slice(
     return _proven(step, given(step.model, step.optimizer, input, target, with_update=False))
 
 
-def trace_update(model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None = None) -> Trace:
+def trace_update(model: Sequential, loss: Loss, optimizer: Optimizer, clipping: Clipping | None = None) -> Trace:
     """As `trace_step`, but clipping and update alone. The trace has no result."""
-    step = TracedUpdate(model, loss, optimizer, max_norm)
+    step = TracedUpdate(model, loss, optimizer, clipping)
     arrays = {"param": step.model.param_arena, "grad": step.model.grad_arena} | given_to_update(step.optimizer)
     return _proven(step, arrays)
 

@@ -17,7 +17,7 @@ from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.model.memory import bind_buffers
-from nn_manual.optim import Optimizer
+from nn_manual.optim import Clipping, Optimizer
 from nn_manual.optim.scheduler_base import Scheduled
 from nn_manual.step.train_step import differentiate, update
 from nn_manual.trace.proving import Recorded, fingerprint
@@ -41,7 +41,7 @@ class TracedStep:
         model: Sequential,
         loss: Loss,
         optimizer: Optimizer,
-        max_norm: float | None,
+        clipping: Clipping | None,
         observe: Observe | None = None,
     ) -> None:
         try:
@@ -49,7 +49,7 @@ class TracedStep:
         except BaseException as error:  # a user's layer may keep anything
             raise_if_nobodys_fault(error)
             raise CannotTrace(f"the model can't be copied: {words_of(error)}") from error
-        self.max_norm, self._observe = max_norm, observe or _unobserved
+        self.clipping, self._observe = clipping, observe or _unobserved
         #: The large arrays that aren't copies, by their names in a trace: nobody writes to them.
         self.originals = {"param": model.param_arena, "grad": model.grad_arena, **optimizer.vectors}
         self.originals |= {f"{name}.grad of this use": grad for name, grad in model.ties.use_grads.items()}
@@ -102,7 +102,7 @@ class TracedStep:
             self._bind_model(arrays)
             self._bind_optimizer(arrays)
             loss = self._differentiate(arrays, with_buffers=True)
-            update(self.model, self.optimizer, self.max_norm)
+            update(self.model, self.optimizer, self.clipping)
             return {"loss": loss}
 
     def _differentiate(self, arrays: Mapping[str, Array], *, with_buffers: bool) -> Any:
@@ -167,7 +167,7 @@ class TracedUpdate(TracedStep):
         with np.errstate(all="ignore"):
             self.model.bind(arrays["param"], arrays["grad"])
             self._bind_optimizer(arrays)
-            update(self.model, self.optimizer, self.max_norm)
+            update(self.model, self.optimizer, self.clipping)
             return {}
 
 

@@ -18,6 +18,7 @@ from nn_manual.compile.plan import Plan
 from nn_manual.compile.plans import Plans, noise_of, settings_of, takes_noise
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
+from nn_manual.optim import Clipping
 from nn_manual.step.slices.cut import BatchPart, parts_of
 from nn_manual.step.slices.gradient_sum import Filled
 from nn_manual.step.train_step import Evaluated, OneSlice, Runner
@@ -74,12 +75,12 @@ class CompiledSlices:
         settings = self.settings
         own = settings.model, settings.loss, settings.optimizer
         if not settings.check_every:  # else no setting may change
-            self.plans.renew(settings_of(*own, settings.clip_grad_norm, settings.lr_scheduler))
+            self.plans.renew(settings_of(*own, settings.clipping, settings.lr_scheduler))
         wanted: dict[Any, Callable[..., Plan]] = {}
         for part in parts:
             batch = np.ascontiguousarray(input[part.rows]), np.ascontiguousarray(target[part.rows])
             wanted[_shapes(part, input, target)] = functools.partial(compile_slice, *own, *batch, observe=self._observe)
-        wanted[UPDATE] = functools.partial(compile_update, *own, settings.clip_grad_norm)
+        wanted[UPDATE] = functools.partial(compile_update, *own, settings.clipping)
         self._is_compiled = all(self._made(key, make) is not None for key, make in wanted.items())
 
     def _made(self, key: Any, make: Callable[..., Plan]) -> Plan | None:
@@ -135,10 +136,10 @@ class CompiledSlices:
             return self._formulas.kept(part, input, target)
         return self.slice(part, input, target)
 
-    def update(self, max_norm: float | None) -> None:
-        """See Runner. The plan was made with this norm."""
+    def update(self, clipping: Clipping | None) -> None:
+        """See Runner. The plan was made with this clipping."""
         if not self._is_compiled:
-            self._formulas.update(max_norm)
+            self._formulas.update(clipping)
             return
         optimizer = self.settings.optimizer
         coefficients = {

@@ -45,7 +45,7 @@ class CompiledSteps:
         self._seconds = 0.0
         #: Whether checked steps may run many in a call: not where the plan can't copy what the check needs.
         self._keeps = True
-        self._boundaries = Boundaries(copy_grads=settings.clip_grad_norm is not None)
+        self._boundaries = Boundaries(copy_grads=settings.clipping is not None)
 
     def prepare(self, examples: Examples, batch_size: int) -> Choice:
         """Make the plan of whole batches, if the choice of BLAS and threads needs it; returns the choice. Where the
@@ -153,8 +153,8 @@ class CompiledSteps:
         observe = self._boundaries.observe if settings.check_every else None
         own = settings.model, settings.loss, settings.optimizer
         if not settings.check_every:  # else no setting may change
-            self.plans.renew(settings_of(*own, settings.clip_grad_norm, settings.lr_scheduler))
-        compiled = functools.partial(compile_step, *own, *batch, settings.clip_grad_norm, observe=observe)
+            self.plans.renew(settings_of(*own, settings.clipping, settings.lr_scheduler))
+        compiled = functools.partial(compile_step, *own, *batch, settings.clipping, observe=observe)
         return self.plans.of((batch.input.shape, batch.target.shape), compiled)
 
     def _run(

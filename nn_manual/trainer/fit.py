@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nn_manual.arrays import Array
@@ -29,6 +30,9 @@ class Fitted(Measured, Protocol):
     @property
     def prover(self) -> Prover | None:
         """What proves many steps together."""
+
+    def averaged_weights(self) -> AbstractContextManager[None]:
+        """The context in which the model has the weights that are evaluated."""
 
     def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Step]:
         """The steps of an epoch."""
@@ -70,7 +74,8 @@ def fit(
             if loss < best:
                 best, best_epoch = loss, epoch + 1
                 if early_stop.patience is not None:
-                    weights = {name: array.copy() for name, array in trainer.model.state_dict().items()}
+                    with trainer.averaged_weights():
+                        weights = {name: array.copy() for name, array in trainer.model.state_dict().items()}
             early_stop.after(loss)
             if early_stop.has_stopped:
                 bar.say(early_stop.words(epoch + 1))

@@ -108,7 +108,7 @@ class Steps:
         """
         if self.settings.loss is not self.train_step.loss:
             self.train_step.take_loss(self.settings.loss)
-        self.train_step.max_norm = self.settings.clip_grad_norm
+        self.train_step.clipping = self.settings.clipping
         return self.train_step(input, target, watch)
 
     def _watcher(self, *, together: bool) -> Watcher | None:

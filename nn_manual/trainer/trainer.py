@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
@@ -19,7 +19,9 @@ from nn_manual.data import Examples, batches
 from nn_manual.data.batches import check_batches, without_lengths
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.optim import Clipping, Optimizer, Scheduler
+from nn_manual.optim.averaging import averaged_weights
+from nn_manual.optim.clipping import clipping_of
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
 from nn_manual.trainer.compiled_slices import CompiledSlices
 from nn_manual.trainer.compiled_steps import CompiledSteps
@@ -63,10 +65,10 @@ class Trainer:
 
     `train` and `validation` are Examples: inputs (examples, ...) in the model's dtype, and targets as the loss takes
     them; or pairs of arrays or lists, (input, target), which become such. `train_step(input, target)` is one step on a
-    batch of your own. `clip_grad_norm` bounds the norm of the whole gradient. `lr_scheduler` sets the lr of the
-    optimizer and of each of its groups, counted from what it was at first: anew each epoch, or each step where
-    `lr_step` is "step". One that watches the validation loss needs `trainer.observe(loss)` after each epoch, which
-    `fit` calls.
+    batch of your own. `clip_grad_norm` bounds the norm of the whole gradient, `clip_grad_value` each of its numbers;
+    one of them may be given. `lr_scheduler` sets the lr of the optimizer and of each of its groups, counted from what
+    it was at first: anew each epoch, or each step where `lr_step` is "step". One that watches the validation loss needs
+    `trainer.observe(loss)` after each epoch, which `fit` calls.
 
     `train_step` proves a checked step at once, `epoch` many together, a little later: those wait in `check_memory`
     bytes. `check_threads` threads prove them: by default one, or as many as torch has where the first proofs show that
@@ -96,9 +98,10 @@ class Trainer:
     checked, other settings of the optimizer may not: the next step raises ValueError. The settings of the layers and of
     the loss must stay, too: torch's versions were made with them, and prove a step after later ones were made.
 
-    Of the Trainer's own settings, `lr_step` may change. Where steps aren't checked, `clip_grad_norm` and `lr_scheduler`
-    may, too, and `loss` unless batches are cut into slices. The next step uses the new value; a value out of range
-    raises ValueError or TypeError. To set anything else raises AttributeError: it takes a new Trainer.
+    Of the Trainer's own settings, `lr_step` may change. Where steps aren't checked, `clip_grad_norm`, `clip_grad_value`
+    and `lr_scheduler` may, too, and `loss` unless batches are cut into slices. The next step uses the new value; one
+    that is out of range raises ValueError or TypeError. To set anything else raises AttributeError: it takes a new
+    Trainer.
     """
 
     model: Sequential
@@ -115,6 +118,7 @@ class Trainer:
     loop_threads: int | None = None
     slicing: Slicing = ONE_SLICE
     check_threads: int | None = None
+    clip_grad_value: float | None = None
     _is_made = False
 
     def __post_init__(self) -> None:
@@ -138,13 +142,13 @@ class Trainer:
         if steps.slices is not None:
             from nn_manual.check.sliced_step.sliced_checker import SlicedChecker
 
-            steps.checker = SlicedChecker(steps.slices, self.clip_grad_norm, self.lr_scheduler)
+            steps.checker = SlicedChecker(steps.slices, self.clipping, self.lr_scheduler)
         else:
             from nn_manual.check.many_steps.prover import Prover
             from nn_manual.check.whole_step.checker import GradientChecker
 
             steps.checker = GradientChecker(
-                self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
+                self.model, self.loss, self.optimizer, clipping=self.clipping, scheduler=self.lr_scheduler
             )
             steps.prover = Prover(steps.checker, self.check_memory, self.check_threads)
             weakref.finalize(self, _report_unproven, steps.prover.numbers)
@@ -162,6 +166,11 @@ class Trainer:
     def checker(self) -> GradientChecker | None:
         """What proves a step; None where no step is checked."""
         return self.steps.checker
+
+    @property
+    def clipping(self) -> Clipping | None:
+        """How a step clips the gradient, if it does."""
+        return clipping_of(self.clip_grad_norm, self.clip_grad_value)
 
     @property
     def prover(self) -> Prover | None:
@@ -315,6 +324,7 @@ class Trainer:
     def evaluate(self, examples: Examples | Pair, confusion: Array | None = None) -> Evaluation:
         """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy. Where the targets are
         class indices, their counts by class and predicted class are added to `confusion`, int64 (classes, classes).
+        Where the optimizer keeps an average of the weights, the model is evaluated with it.
 
         Raises GradientMismatch where steps are checked and a layer's `infer` differs from torch's in evaluation, which
         is compared once; ValueError where the model doesn't make equally many predictions for all examples, or where no
@@ -324,7 +334,8 @@ class Trainer:
         compare = self.checker.compare_evaluation if self.checker is not None else None
         group = self.slicing.group
         examples = examples_of(examples, self.model, self.loss)
-        evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare, group=group)
+        with self.averaged_weights():
+            evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare, group=group)
         self.steps.check_finite("the validation loss", evaluation.loss)
         return evaluation
 
@@ -350,6 +361,15 @@ class Trainer:
         what the optimizer keeps, in parameters or buffers.
         """
         self.finite.check(self.num_steps)
+
+    @contextmanager
+    def averaged_weights(self) -> Iterator[None]:
+        """The context in which the model has the average of its weights, where the optimizer keeps one: see `averaged`.
+        Of several processes, all must enter it. A step must not be made in it.
+        """
+        self.flush()
+        with self.whole_vectors(), averaged_weights(self.optimizer):
+            yield
 
     def whole_vectors(self, *, changed: bool = False) -> AbstractContextManager[None]:
         """The context in which the optimizer has its whole vectors, where the processes divide them; all must enter it.

@@ -9,14 +9,18 @@ from nn_manual.compile.blas import BlasName, check_threads
 from nn_manual.data.reading import machine_memory
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
+from nn_manual.optim import Clipping, Optimizer, ReduceLROnPlateau, Scheduler
+from nn_manual.optim.clipping import clipping_of
 from nn_manual.optim.scheduling import check_schedule
 from nn_manual.step.slices.cut import Slicing
 
 #: The settings that the check is made with.
-CHECKED_WITH = ("check_every", "check_memory", "check_threads", "clip_grad_norm", "loss", "lr_scheduler")
+CHECKED_WITH = (
+    *("check_every", "check_memory", "check_threads"),
+    *("clip_grad_norm", "clip_grad_value", "loss", "lr_scheduler"),
+)
 #: The settings that each step reads anew: they may change, unless the check or the slices were made with them.
-FOLLOWED = ("clip_grad_norm", "loss", "lr_scheduler", "lr_step")
+FOLLOWED = ("clip_grad_norm", "clip_grad_value", "loss", "lr_scheduler", "lr_step")
 #: Attributes of a Trainer that are no settings.
 COUNTS = ("num_steps", "stop_every")
 
@@ -28,6 +32,7 @@ class TrainerSettings(Protocol):
     loss: Loss
     optimizer: Optimizer
     clip_grad_norm: float | None
+    clip_grad_value: float | None
     lr_scheduler: Scheduler | None
     check_every: int
     lr_step: Literal["epoch", "step"]
@@ -39,6 +44,10 @@ class TrainerSettings(Protocol):
     slicing: Slicing
     check_threads: int | None
     stop_every: int
+
+    @property
+    def clipping(self) -> Clipping | None:
+        """How a step clips the gradient, if it does."""
 
 
 def check_whole_numbers(least: int = 1, **numbers: Any) -> None:
@@ -74,8 +83,7 @@ def check_settings(settings: TrainerSettings) -> None:
     if settings.check_memory > machine_memory():
         memory = f"{machine_memory() / 1e9:,.0f} GB"
         raise ValueError(f"check_memory is {settings.check_memory:,} bytes, and this machine has {memory}")
-    if settings.clip_grad_norm is not None and not settings.clip_grad_norm > 0:
-        raise ValueError(f"clip_grad_norm must be above 0, not {settings.clip_grad_norm}")
+    clipping_of(settings.clip_grad_norm, settings.clip_grad_value)  # it raises
     if not settings.compiled and (settings.blas, settings.threads, settings.loop_threads) != (None, None, None):
         raise ValueError("blas, threads and loop_threads are settings of compiled steps: they need compiled=True")
     if settings.compiled and settings.slicing.sync_batch_norm and not settings.slicing.is_plain:

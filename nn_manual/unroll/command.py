@@ -46,14 +46,16 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     """
     if (config.slices or 1) > 1:
         raise ConfigError(f"unroll: slices must be 1, not {config.slices}: the script has the batch in one piece")
+    if config.ema is not None:
+        raise ConfigError("unroll: ema must be null: the script has the steps, and no average of the weights")
     split, model = load(config)
     start_from_file(config, split, model)
     optimizer, train = config.optimizer(model), split.train
     kind = "indices" if train.target.dtype.kind == "i" else "probabilities"
-    subject = Subject(name, model, config.loss, optimizer, kind, config.lr_scheduler)
+    subject = Subject(name, model, config.loss, optimizer, kind, config.lr_scheduler, config.clipping)
     num_steps = config.epochs * num_batches(len(train.input), config.batch_size)
     try:
-        script, text = proven_script(subject, _batches(train, config), config.clip_grad_norm, num_steps)
+        script, text = proven_script(subject, _batches(train, config), num_steps)
     except CannotTrace as error:
         raise ConfigError(str(error)) from None
     if not run:
@@ -63,18 +65,16 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     return Unrolled(page(script, subject, lines), arrays_of(config, script, model, train))
 
 
-def proven_script(
-    subject: Subject, pair: Sequence[Batch], max_norm: float | None, num_steps: int
-) -> tuple[Script, str]:
+def proven_script(subject: Subject, pair: Sequence[Batch], num_steps: int) -> tuple[Script, str]:
     """A script that does what the step does, bit for bit, for both of these batches, and in the last of `num_steps`
     steps; and its page. The first of the two is the larger. Raises CannotTrace as `trace_step` does, and ConfigError if
     there is no such script.
     """
     reason = "a formula does something else for each size of the batch"
-    for script in script_of(subject.model, subject.loss, subject.optimizer, pair[0], max_norm):
+    for script in script_of(subject.model, subject.loss, subject.optimizer, pair[0], subject.clipping):
         text = page(script, subject)
         steps = [*((each, 1) for each in pair), (pair[-1], num_steps)]
-        differences = [_difference(text, script, subject, *each, max_norm) for each in steps]
+        differences = [_difference(text, script, subject, *each) for each in steps]
         if not any(differences):
             return script, text
         reason = next(filter(None, differences))
@@ -92,12 +92,12 @@ def _batches(train: Examples, config: RunConfig) -> tuple[Batch, Batch]:
     return first, last
 
 
-def _difference(
-    text: str, script: Script, subject: Subject, batch: Batch, number: int, max_norm: float | None
-) -> str:
+def _difference(text: str, script: Script, subject: Subject, batch: Batch, number: int) -> str:
     """What the script computes differently in the step with this number, "" if nothing."""
     model, loss, optimizer = copy.deepcopy((subject.model, subject.loss, subject.optimizer))
-    trainer = Trainer(model, loss, optimizer, max_norm, check_every=0)
+    clipping = subject.clipping
+    settings: dict[str, Any] = {} if clipping is None else {clipping.key: clipping.bound}
+    trainer = Trainer(model, loss, optimizer, check_every=0, **settings)
     trainer.num_steps = subject.model.num_steps + 1  # a new trainer counts from 0
     if number > 1:  # behind a step, so that the optimizer's vectors aren't zeros
         trainer.step(*batch)

@@ -12,7 +12,7 @@ from nn_manual.data import Examples
 from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer
+from nn_manual.optim import Clipping, Optimizer
 from nn_manual.trace.observed import observe_step
 from nn_manual.trace.step import trace_step
 from nn_manual.trainer.steps import Batch
@@ -58,7 +58,7 @@ class Script(NamedTuple):
 
 
 def script_of(
-    model: Sequential, loss: Loss, optimizer: Optimizer, batch: Batch, max_norm: float | None = None
+    model: Sequential, loss: Loss, optimizer: Optimizer, batch: Batch, clipping: Clipping | None = None
 ) -> Iterator[Script]:
     """Scripts of a step. The first one most likely holds for batches of any size. Raises CannotTrace as `trace_step`
     does.
@@ -66,7 +66,7 @@ def script_of(
     Two sizes show which numbers depend on the size of the batch. If a formula takes a batch in pieces, both sizes must
     have a shorter last piece. So there are several tries.
     """
-    trace_step(model, loss, optimizer, *batch, max_norm)  # it raises CannotTrace
+    trace_step(model, loss, optimizer, *batch, clipping)  # it raises CannotTrace
     size = len(batch[0])
     found: dict[int, Script] = {}
     for sizes in [(size, size - 1), (size, size - 2), (size - 1, size - 2), (size - 1, size - 3), (size, size - 3)]:
@@ -74,7 +74,7 @@ def script_of(
             continue
         for each in sizes:
             if each not in found:
-                found[each] = _script_of(model, loss, optimizer, Examples(*(a[:each] for a in batch)), max_norm)
+                found[each] = _script_of(model, loss, optimizer, Examples(*(a[:each] for a in batch)), clipping)
         with suppress(Differs):
             script = _merged(found[sizes[0]], found[sizes[1]], *sizes)
             functions, lines = with_functions(script.lines, script.settings.values, script.shapes)
@@ -92,9 +92,9 @@ def _merged(own: Script, its: Script, size: int, other_size: int) -> Script:
 
 
 def _script_of(
-    model: Sequential, loss: Loss, optimizer: Optimizer, batch: Batch, max_norm: float | None
+    model: Sequential, loss: Loss, optimizer: Optimizer, batch: Batch, clipping: Clipping | None
 ) -> Script:
-    observed = observe_step(model, loss, optimizer, *batch, max_norm)
+    observed = observe_step(model, loss, optimizer, *batch, clipping)
     layers = [layer for _, layer in descendants(model)]
     reserved = [name for layer in layers for name, value in vars(layer).items() if isinstance(value, float)]
     settings = NamedSettings(reserved)

@@ -11,7 +11,7 @@ from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
 from nn_manual.messages.text import one_line
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.optim import Clipping, Optimizer, Scheduler
 from nn_manual.optim.groups import PATTERN
 from nn_manual.unroll.formulas import formulas, in_floating_point, of_update
 from nn_manual.unroll.script import Script
@@ -41,6 +41,7 @@ class Subject(NamedTuple):
     optimizer: Optimizer
     target_kind: str
     scheduler: Scheduler | None
+    clipping: Clipping | None = None
 
     @property
     def layers(self) -> dict[str, Layer]:
@@ -124,8 +125,8 @@ def _comment(owner: str, section: str, subject: Subject, statement: Statement) -
         group = subject.optimizer.groups[statement.member - 1][PATTERN] if statement.member else ""
         yield type(member).__name__ + (f", of the parameters {group}" if group else "")
         lines = of_update(member)
-    elif section == "Clipping":
-        lines = ["norm = sqrt(sum(grad**2))", "grad = grad * min(1, max_norm / (norm + 1e-6))"]
+    elif section == "Clipping" and subject.clipping is not None:
+        lines = list(subject.clipping.formulas)
     elif layer is None:
         yield "A parameter that several layers share: the gradients of its uses add up."
     else:

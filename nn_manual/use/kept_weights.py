@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from nn_manual.arrays import Array
 from nn_manual.config import RunConfig, dump_config
 from nn_manual.errors import DataError
+from nn_manual.optim.averaging import AVERAGE
 from nn_manual.run.changes import changes, values_of
 from nn_manual.run.manifest import read_run_checkpoint
 from nn_manual.run.training_run import BEST_FILE, STATE_FILE
@@ -60,6 +61,8 @@ def _of_checkpoint(
         return Weights(kept.tensors[BEST_FILE], newest / BEST_FILE, "best")
     state = kept.tensors.get(STATE_FILE, {})
     weights = {name: array for name, array in state.items() if " " not in name}  # the others are the optimizer's
+    start = f"{AVERAGE} "
+    weights |= {name.removeprefix(start): array for name, array in state.items() if name.startswith(start)}
     return Weights(weights, newest / STATE_FILE, "last")
 
 

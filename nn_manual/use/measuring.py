@@ -63,7 +63,7 @@ def _costs(config: RunConfig, step: FirstStep | NNManualError) -> Iterator[str]:
         return
     model, loss, optimizer = step.trainer.model, step.trainer.loss, step.trainer.optimizer
     try:
-        trace = trace_step(model, loss, optimizer, step.input, step.target, step.trainer.clip_grad_norm)
+        trace = trace_step(model, loss, optimizer, step.input, step.target, step.trainer.clipping)
     except CannotTrace as refusal:
         yield f"training step: what it takes isn't known: {refusal}"
         return

@@ -168,7 +168,7 @@ def _config(path: Path, overrides: Sequence[str]) -> RunConfig:
 def _trainer(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mapping[str, Array]) -> Trainer:
     """The run's trainer, at the start of the step. Raises DataError where the tensors don't fit the config."""
     model = config.new_model()
-    optimizer = config.optimizer(model)
+    optimizer = config.new_optimizer(model)
     optimizer.num_steps = bundle.step - 1
     _set_scheduled(optimizer, bundle, directory)  # before the check is made: it takes the momentum as a setting
     try:
@@ -198,6 +198,7 @@ def _trainer(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mappin
         config.loss,
         optimizer,
         clip_grad_norm=config.clip_grad_norm,
+        clip_grad_value=config.clip_grad_value,
         compiled=compiled,
         blas=config.blas if compiled else None,
         threads=config.threads if compiled else None,

@@ -22,7 +22,6 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.run import new_run
 from nn_manual.run.loading import load
-from nn_manual.step import train_step
 
 Change = Callable[[Array], Array]
 
@@ -148,7 +147,7 @@ def _clipping(change: Change) -> Any:
         grad[...] = change(grad.copy())
         return norm
 
-    return patch.object(train_step, "clip_grad_norm", clip_grad_norm)
+    return patch.object(optim.clipping, "clip_grad_norm", clip_grad_norm)
 
 
 def _update(tensor: str, change: Change) -> Any:

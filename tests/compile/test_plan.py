@@ -53,7 +53,7 @@ def compiled(trainer: Trainer, batch: tuple[Array, Array]) -> tuple[Any, Plan]:
     """The trace of the next step, and its plan."""
     model, optimizer = trainer.model, trainer.optimizer
     model.num_steps += 1  # as in the step itself
-    trace = trace_step(model, trainer.loss, optimizer, *batch, trainer.clip_grad_norm)
+    trace = trace_step(model, trainer.loss, optimizer, *batch, trainer.clipping)
     model.num_steps -= 1
     return trace, compile_trace(trace, model, optimizer, print)
 

@@ -130,6 +130,7 @@ WRONG: list[dict[str, str]] = [
     {"early_stopping": "{patience: 0}"},
     {"gradient_check": "null"},
     {"clip_grad_norm": "0"},
+    {"clip_grad_value": "0"},
     {"data": "{Text: {file: [a.txt]}}"},
 ]
 

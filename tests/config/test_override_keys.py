@@ -19,9 +19,10 @@ OF_VALID = [
     *("loss", "optimizer.SGD.lr", "optimizer.SGD.momentum", "gradient_check.every"),
 ]
 OTHERS = [
-    *("tied", "layer_folder", "initializer", "init_from", "lr_scheduler", "lr_step", "clip_grad_norm", "slices"),
-    *("bitwise", "shard_optimizer", "sync_batch_norm", "early_stopping", "checkpoint", "compiled", "blas", "threads"),
-    "loop_threads",
+    *("tied", "layer_folder", "initializer", "init_from", "lr_scheduler", "lr_step", "clip_grad_norm"),
+    *("clip_grad_value", "slices"),
+    *("bitwise", "shard_optimizer", "sync_batch_norm", "early_stopping", "ema", "checkpoint", "compiled", "blas"),
+    *("threads", "loop_threads"),
 ]
 
 

@@ -129,8 +129,9 @@ def test_standard_input_is_a_file(tmp_path: Path, dash: str) -> None:
         ("epochs= ", "has no value after '='"),
         ("epochs=# 3", "is empty"),
         ("=3", "unknown key '' in the config; known: seed, dtype, data, batch_size, epochs, model, tied, layer_folder, "
-         "initializer, init_from, loss, optimizer, lr_scheduler, lr_step, clip_grad_norm, slices, bitwise, "
-         "shard_optimizer, sync_batch_norm, early_stopping, gradient_check, checkpoint, compiled, "
+         "initializer, init_from, loss, optimizer, lr_scheduler, lr_step, clip_grad_norm, clip_grad_value, slices, "
+         "bitwise, "
+         "shard_optimizer, sync_batch_norm, early_stopping, ema, gradient_check, checkpoint, compiled, "
          "blas, threads, loop_threads"),
         ("epochs=[3", "expected ',' or ']', but got '<stream end>' while parsing a flow sequence"),
         ("epochs=*a", "alias *a is not supported: write the value out"),

@@ -93,6 +93,9 @@ def test_each_run_has_a_schedule_of_its_own(tmp_path: Path) -> None:
         (11, GROUPS % "{lr: 0}", "11:52: a group needs parameters, a pattern of parameter names"),
         (11, GROUPS % "'*.bias'", "11:52: a group takes keys and values, not the text '*.bias'"),
         (11, "optimizer: {SGD: {groups: {parameters: '*'}}}", "11:19: groups takes a list of groups, not a mapping"),
+        # clipping
+        (12, "clip_grad_norm: 1\nclip_grad_value: 1",
+         "13:1: one of clip_grad_norm and clip_grad_value must go: what a step does would depend on which comes first"),
         # matrices
         (11, "optimizer: Muon", "11:12: Muon moves parameters with 2 dimensions, and 0.bias has 1"),
         (11, "optimizer: Muon\nshard_optimizer: true",

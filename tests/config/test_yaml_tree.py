@@ -130,7 +130,8 @@ def test_text_that_is_no_config(errors_of: ErrorsOf, text: str | bytes, error: s
         (VALID + "? [a]\n: b\n", ["run.yaml:13:3: a key must be text"]),
         (VALID + "<<: {seed: 1}\n", ["run.yaml:13:1: unknown key '<<' in the config; known: seed, dtype, data, "
          "batch_size, epochs, model, tied, layer_folder, initializer, init_from, loss, optimizer, lr_scheduler, "
-         "lr_step, clip_grad_norm, slices, bitwise, shard_optimizer, sync_batch_norm, early_stopping, gradient_check, "
+         "lr_step, clip_grad_norm, clip_grad_value, slices, bitwise, "
+         "shard_optimizer, sync_batch_norm, early_stopping, ema, gradient_check, "
          "checkpoint, compiled, blas, threads, loop_threads"]),
         (valid_but(2, 'dtype: "float32\\0"'), [
             "run.yaml:2:1: dtype must be 'float32' or 'float64', not the text 'float32\\x00'",

@@ -1,8 +1,9 @@
-"""RMSprop, Adagrad, Adadelta, Adamax, RAdam, Rprop and Lion: torch's trajectories, and what is special about each."""
+"""RMSprop, Adagrad, Adadelta, Adamax, RAdam, NAdam, ASGD, Rprop and Lion: torch's trajectories, and what is special."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,19 @@ from comparing import TOLERANCES, assert_equal
 from trajectories import largest_difference, start_as, train_beside, trajectory
 
 from nn_manual import Linear, MSELoss, Sequential, Tanh, Trainer, optim
-from nn_manual.optim import Lion, Optimizer, RAdam, RMSprop, Rprop
+from nn_manual.optim import ASGD, Lion, NAdam, Optimizer, RAdam, RMSprop, Rprop
 
+#: torch keeps numbers of a whole tensor, as NAdam's product of shares, in its default dtype.
+in_float64 = pytest.mark.usefixtures("numbers_in_float64")
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
+
+
+@pytest.fixture
+def numbers_in_float64() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
 
 
 def _every(**choices: tuple[Any, ...]) -> list[dict[str, Any]]:
@@ -34,11 +45,19 @@ SETTINGS = {
     "Adadelta": _every(rho=(0.9, 0.5, 0.0, 1.0), eps=(1e-6, 0.1), weight_decay=(0, 0.1), maximize=(False, True)),
     "Adamax": _every(betas=((0.9, 0.999), (0.0, 0.5)), eps=(1e-8, 0.1), weight_decay=(0, 0.1), maximize=(False, True)),
     "RAdam": _every(betas=((0.9, 0.999), (0.0, 0.8)), eps=(1e-8, 0.1), weight_decay=(0, 0.1), maximize=(False, True)),
+    "NAdam": _every(
+        betas=((0.9, 0.999), (0.0, 0.5)), eps=(1e-8, 0.1), weight_decay=(0, 0.1), momentum_decay=(4e-3, 1),
+        decoupled_weight_decay=(False, True), maximize=(False, True),
+    ),
+    "ASGD": _every(
+        lambd=(1e-4, 0.5), alpha=(0.75, 1), t0=(1e6, 0, 3.5), weight_decay=(0, 0.1), maximize=(False, True)
+    ),
     "Rprop": _every(etas=((0.5, 1.2), (0.1, 3.0)), step_sizes=((1e-6, 50), (0.02, 0.5)), maximize=(False, True)),
 }  # fmt: skip - settings in lines
 CLASSES = [*SETTINGS, "Lion"]
 
 
+@in_float64
 @each_dtype
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_trajectory_is_torchs(name: str, dtype: str) -> None:
@@ -54,6 +73,7 @@ def test_defaults_are_torchs(name: str) -> None:
     assert {own: getattr(ours, own) for own in ours.setting_names()}.items() <= theirs.items()
 
 
+@in_float64
 @pytest.mark.parametrize("name", SETTINGS)
 def test_200_steps_end_where_torchs_do(name: str) -> None:
     """The same weights and batches, each side with its own gradients."""
@@ -97,6 +117,63 @@ def test_radam_is_not_rectified_before_the_sixth_step() -> None:
     assert abs(found[5] - found[4]) < 0.01
 
 
+
+def test_nadam_looks_ahead_by_the_share_of_the_next_step() -> None:
+    found, _ = stepped(NAdam, [0.5, 0.5], lr=0.1, betas=(0.5, 0.0), eps=0.0, momentum_decay=1e9)
+    # 0.96**(1e9) is 0, so each share is 0.5; the directions are 0.5, and so are the roots of their mean squares.
+    first = 0.5 * 0.25 / 0.75 + 0.5 * 0.5 / 0.5
+    second = 0.5 * 0.375 / 0.875 + 0.5 * 0.5 / 0.75
+    np.testing.assert_allclose(found, [1 - 0.2 * first, 1 - 0.2 * (first + second)], rtol=1e-14)
+
+
+@in_float64
+def test_a_schedule_may_move_nadams_betas() -> None:
+    """Its product of shares remembers them."""
+    model = Sequential(Linear(3, 2), dtype="float64")
+    ours = NAdam(model, lr=0.05)
+    parameter = torch.nn.Parameter(torch.from_numpy(model.param_arena.copy()))
+    theirs = torch.optim.NAdam([parameter], lr=0.05)
+    generator = np.random.default_rng(0)
+    for step in range(12):
+        ours.betas = theirs.param_groups[0]["betas"] = (0.95 - 0.05 * step, 0.99)
+        model.grad_arena[...] = generator.normal(size=model.num_parameters)
+        parameter.grad = torch.from_numpy(model.grad_arena.copy())
+        ours.step()
+        theirs.step()
+        np.testing.assert_allclose(model.param_arena, parameter.detach().numpy(), rtol=1e-13)
+    np.testing.assert_allclose(ours.vectors["mu_product"], theirs.state[parameter]["mu_product"], rtol=1e-13)
+
+
+def test_asgd_by_hand() -> None:
+    found, optimizer = stepped(ASGD, [2.0, 2.0, 2.0], lr=0.1, lambd=1.0, alpha=1.0, t0=0.0)
+    # each step takes off its size as a share; the sizes are 0.1, then 0.1 / 1.1 and 0.1 / 1.2
+    expected = [0.9 - 0.2]
+    for rate in (0.1 / 1.1, 0.1 / 1.2):
+        expected.append(expected[-1] * (1 - rate) - 2 * rate)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    # the mean begins anew at the second step, whose mu is 1
+    np.testing.assert_allclose(optimizer.vectors["ax"], (expected[1] + expected[2]) / 2, rtol=1e-14)
+
+
+@in_float64
+@pytest.mark.parametrize("t0", [0, 3.5, 1e6])
+def test_asgds_mean_is_torchs(t0: float) -> None:
+    model = Sequential(Linear(3, 2), dtype="float64")
+    ours = ASGD(model, lr=0.05, t0=t0, lambd=0.1)
+    parameter = torch.nn.Parameter(torch.from_numpy(model.param_arena.copy()))
+    theirs = torch.optim.ASGD([parameter], lr=0.05, t0=t0, lambd=0.1)
+    generator = np.random.default_rng(0)
+    for step in range(12):
+        ours.lr = theirs.param_groups[0]["lr"] = 0.1 / (1 + step)
+        model.grad_arena[...] = generator.normal(size=model.num_parameters)
+        parameter.grad = torch.from_numpy(model.grad_arena.copy())
+        ours.step()
+        theirs.step()
+        for name in ("ax", "eta"):
+            of_torch = theirs.state[parameter][name]
+            np.testing.assert_allclose(ours.vectors[name], of_torch.expand(parameter.shape), rtol=1e-13, err_msg=name)
+
+
 def test_rprop_stands_still_where_the_sign_changes() -> None:
     found, optimizer = stepped(Rprop, [3.0, 0.1, -5.0, -5.0, 1e-200, 1e-200], lr=0.1)
     # 0.1; then 0.12; the sign changes: 0.06, and no step; 0.06 again; it changes; 0.03.
@@ -122,6 +199,11 @@ def test_lion_by_hand() -> None:
         ("Adamax", {"betas": (0.9, 1)}, r"betas must be at least 0 and below 1, not [0.9, 1]"),
         ("RAdam", {"betas": (0.9,)}, r"betas must be at least 0 and below 1, not [0.9]"),
         ("Lion", {"betas": (-0.1, 0.9)}, r"betas must be at least 0 and below 1, not [-0.1, 0.9]"),
+        ("NAdam", {"momentum_decay": -1}, "momentum_decay must be at least 0, not -1"),
+        ("NAdam", {"betas": (0.9, 1)}, r"betas must be at least 0 and below 1, not [0.9, 1]"),
+        ("ASGD", {"lambd": -0.1}, "lambd must be at least 0, not -0.1"),
+        ("ASGD", {"alpha": float("nan")}, "alpha must be at least 0, not nan"),
+        ("ASGD", {"t0": -1}, "t0 must be at least 0, not -1"),
         ("Rprop", {"etas": (0.5, 1)}, "etas must be a number between 0 and 1 and one above 1, not [0.5, 1]"),
         ("Rprop", {"step_sizes": (2, 1)}, "step_sizes must be two numbers from 0 on, in order, not [2, 1]"),
     ],

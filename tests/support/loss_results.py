@@ -23,6 +23,7 @@ from nn_manual.losses import (
     L1Loss,
     Loss,
     MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
     NLLLoss,
     PoissonNLLLoss,
     SmoothL1Loss,
@@ -46,7 +47,8 @@ REGRESSION = [
 #: For up to six classes: what it takes of them.
 WEIGHTS = [0.5, 2.0, 0.1, 1.0, 3.0, 0.25]
 CROSS_ENTROPIES = [CrossEntropyLoss(reduction, s) for reduction in ("mean", "sum") for s in (0.0, 0.1, 1.0)]
-CLASSIFICATION = [*CROSS_ENTROPIES, NLLLoss(), NLLLoss("sum")]
+MULTI_MARGINS = [MultiMarginLoss(reduction, p) for reduction in ("mean", "sum") for p in (1, 2)]
+CLASSIFICATION = [*CROSS_ENTROPIES, NLLLoss(), NLLLoss("sum"), *MULTI_MARGINS, MultiMarginLoss("mean", 2, 0.3)]
 
 
 def with_weights(num_classes: int) -> list[Loss]:
@@ -58,6 +60,7 @@ def with_weights(num_classes: int) -> list[Loss]:
         BCEWithLogitsLoss("mean", weight[::-1], weight),
         *cross_entropies_with_weights(weight),
         *likelihoods_with_weights(weight),
+        *(MultiMarginLoss(reduction, p, 0.5, weight) for reduction in ("mean", "sum") for p in (1, 2)),
     ]
 
 
@@ -97,6 +100,8 @@ def torch_results(loss: Loss, prediction: Array, target: Array) -> dict[str, Arr
         value = torch.nn.GaussianNLLLoss(**options)(leaves["prediction"], leaves["target"], variance)
     elif isinstance(loss, SoftMarginLoss):  # the class overflows: tests/losses/test_margins.py has what it can
         value = loss.reference(*leaves.values())
+    elif isinstance(loss, MultiMarginLoss) and not prediction.size:  # torch 2.13 returns what its memory held
+        value = leaves["prediction"].sum()
     elif isinstance(loss, KLDivLoss):  # the class warns of the mean
         terms = torch.nn.KLDivLoss(reduction="none", log_target=loss.log_target)(leaves["prediction"], leaves["target"])
         value = terms.mean() if loss.reduction == "mean" else torch.nn.KLDivLoss(**options)(*leaves.values())

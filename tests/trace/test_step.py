@@ -34,6 +34,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.layers import Layer
 from nn_manual.layers.composite import counter_names
 from nn_manual.losses import Loss
+from nn_manual.optim.clipping import NormClipping
 from nn_manual.trace.comparing import LOST
 from nn_manual.trace.methods import OF_VALUE
 from nn_manual.trace.numpy_replay import replay
@@ -48,7 +49,7 @@ def check_replays(trainer: Trainer, batches: Batches) -> None:
     for batch in batches[:2]:
         trainer.train_step(*batch)
     model.num_steps += 1  # as in the step itself
-    trace = trace_step(model, trainer.loss, optimizer, *batches[2], trainer.clip_grad_norm)
+    trace = trace_step(model, trainer.loss, optimizer, *batches[2], trainer.clipping)
     for batch in batches[3:]:
         before = {name: array.copy() for name, array in given(model, optimizer, *batch).items()}
         after = replay(trace, before)
@@ -115,8 +116,9 @@ def test_a_slice_and_an_update_are_together_a_step() -> None:
     optimizer = AdamW(model, lr=0.01, groups=[{"parameters": "*.bias", "weight_decay": 0, "lr": 0.1}])
     batch = generator.standard_normal((9, 6), np.float32), generator.integers(0, 7, 9)
     loss = CrossEntropyLoss()
-    whole, of_slice = trace_step(model, loss, optimizer, *batch, 0.5), trace_slice(model, loss, optimizer, *batch)
-    update = trace_update(model, loss, optimizer, 0.5)
+    clipping = NormClipping(0.5)
+    whole, of_slice = trace_step(model, loss, optimizer, *batch, clipping), trace_slice(model, loss, optimizer, *batch)
+    update = trace_update(model, loss, optimizer, clipping)
     before = given(model, optimizer, *batch)
     expected = replay(whole, before)
     after_slice = replay(of_slice, before)

@@ -15,8 +15,7 @@ from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import MSELoss
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD, ReduceLROnPlateau, StepLR
-from nn_manual.step import train_step
+from nn_manual.optim import SGD, ReduceLROnPlateau, StepLR, clipping
 from nn_manual.trainer.trainer import Trainer
 
 
@@ -46,12 +45,12 @@ class TestSabotage:
         def clip_each_element(grad: Array, max_norm: float) -> None:
             np.clip(grad, -max_norm, max_norm, out=grad)
 
-        monkeypatch.setattr(train_step, "clip_grad_norm", clip_each_element)
+        monkeypatch.setattr(clipping, "clip_grad_norm", clip_each_element)
         with pytest.raises(GradientMismatch, match="clip"):
             train(classifier(clip_grad_norm=0.1, check_every=every))
 
     def test_of_clipping_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(train_step, "clip_grad_norm", lambda grad, max_norm: None)  # noqa: ARG005
+        monkeypatch.setattr(clipping, "clip_grad_norm", lambda grad, max_norm: None)  # noqa: ARG005
         with pytest.raises(GradientMismatch, match="clip"):
             train(classifier(clip_grad_norm=0.1))
 

@@ -48,6 +48,7 @@ def another(name: str) -> Any:
         "loss": CrossEntropyLoss(label_smoothing=0.2),
         "optimizer": SGD(model),
         "clip_grad_norm": 0.05,
+        "clip_grad_value": 0.05,
         "lr_scheduler": StepLR(1, 0.5),
         "check_every": 2,
         "lr_step": "step",
@@ -64,15 +65,15 @@ def another(name: str) -> Any:
 
 def refusal_of(name: str, kind: str) -> str | None:
     """Why a trainer of this kind can't follow; None where it does."""
-    of_check = ("loss", "clip_grad_norm", "lr_scheduler", "check_every", "check_memory", "check_threads")
-    if "checked" in kind and name in of_check:
+    of_step = ("loss", "clip_grad_norm", "clip_grad_value", "lr_scheduler")
+    if "checked" in kind and name in (*of_step, "check_every", "check_memory", "check_threads"):
         return OF_CHECK
     if "slice" in kind and name == "loss":
         return OF_SLICES
     return None if name in FOLLOWED else FIXED
 
 
-FOLLOWED = ("loss", "clip_grad_norm", "lr_scheduler", "lr_step", "num_steps", "stop_every")
+FOLLOWED = ("loss", "clip_grad_norm", "clip_grad_value", "lr_scheduler", "lr_step", "num_steps", "stop_every")
 ATTRIBUTES = [*(name for name in vars(classifier(check_every=0)) if not name.startswith("_")), "num_steps"]
 
 
@@ -85,6 +86,7 @@ def test_each_attribute_is_followed_or_refused(kind: str) -> None:
         setattr(trainer, name, before)  # what it is already
         if words is None:
             setattr(trainer, name, value)
+            setattr(trainer, name, before)  # two settings may exclude each other
             continue
         with pytest.raises(AttributeError) as refused:
             setattr(trainer, name, value)
@@ -108,6 +110,7 @@ def trained(trainer: Trainer, settings: dict[str, Any], num_epochs: int = 1) -> 
         ({"loss": CrossEntropyLoss(label_smoothing=0.2)}, "plain, compiled"),
         ({"loss": CrossEntropyLoss("sum")}, "plain, compiled"),
         ({"clip_grad_norm": 0.05}, "plain, compiled, sliced, compiled slices"),
+        ({"clip_grad_value": 0.01}, "plain, compiled, sliced, compiled slices"),
         ({"lr_scheduler": StepLR(1, 0.5)}, "plain, compiled, sliced, compiled slices"),
         ({"lr_scheduler": StepLR(1, 0.5), "lr_step": "step"}, "plain, compiled, sliced, compiled slices"),
         ({"num_steps": 0}, "plain, compiled, sliced, compiled slices, checked, checked slices"),

@@ -108,7 +108,7 @@ def batch() -> tuple[Array, Array]:
 def page_of(optimizer: Warmed, num_steps: int = 20, scheduler: ConstantLR | None = None) -> str:
     input, target = (array.astype(optimizer.model.dtype) for array in batch())
     subject = Subject("a test", optimizer.model, MSELoss(), optimizer, "probabilities", scheduler)
-    return proven_script(subject, [(input[:size], target[:size]) for size in SIZES], None, num_steps)[1]
+    return proven_script(subject, [(input[:size], target[:size]) for size in SIZES], num_steps)[1]
 
 
 @pytest.mark.parametrize("optimizer_class", [Selects, Multiplies])

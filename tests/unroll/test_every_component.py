@@ -35,6 +35,7 @@ from nn_manual.check.catalogue.targets import draw_target, probabilities
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer
+from nn_manual.optim.clipping import NormClipping
 from nn_manual.unroll.command import proven_script
 from nn_manual.unroll.sections import Subject
 
@@ -50,8 +51,8 @@ SIZES = 6, 3
 
 def page_of(model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array) -> str:
     kind = "indices" if target.dtype.kind == "i" else "probabilities"
-    subject = Subject("a test", model, loss, optimizer, kind, scheduler=None)
-    _, text = proven_script(subject, [(input[:size], target[:size]) for size in SIZES], max_norm=0.3, num_steps=20)
+    subject = Subject("a test", model, loss, optimizer, kind, None, NormClipping(0.3))
+    _, text = proven_script(subject, [(input[:size], target[:size]) for size in SIZES], num_steps=20)
     return text
 
 

@@ -19,13 +19,12 @@ from nn_manual.config import load_config
 from nn_manual.config.config_file import dump_yaml
 from nn_manual.errors import DataError
 from nn_manual.layers import Tanh
-from nn_manual.optim import SGD, OneCycleLR, clip_grad_norm
+from nn_manual.optim import SGD, OneCycleLR, clip_grad_norm, clipping
 from nn_manual.optim.scheduler_base import Scheduled
 from nn_manual.run.bundle import read_bundle
 from nn_manual.run.environment import versions
 from nn_manual.run.sources import sources_of
 from nn_manual.run_directory.weights import read_weights
-from nn_manual.step import train_step
 from nn_manual.use import replay as replay_module
 from nn_manual.use.replay import replay
 
@@ -111,7 +110,7 @@ def test_a_wrong_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_wrong_clipping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as context:
-        context.setattr(train_step, "clip_grad_norm", lambda grad, max_norm: clip_grad_norm(grad, 2 * max_norm))
+        context.setattr(clipping, "clip_grad_norm", lambda grad, max_norm: clip_grad_norm(grad, 2 * max_norm))
         found = mismatch(tmp_path / "run", EVERYTHING)
         again = replay(tmp_path / "run" / "mismatch-step-1").report
     assert again is not None

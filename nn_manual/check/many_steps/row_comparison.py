@@ -15,6 +15,7 @@ from nn_manual.check.twin.model import threads_for
 from nn_manual.check.twin.optimizers import OptimizerTwin, State
 from nn_manual.check.whole_step.clipping import clipped_by_torch
 from nn_manual.messages.text import counted
+from nn_manual.optim import Clipping
 
 if TYPE_CHECKING:
     from nn_manual.check.whole_step.checker import GradientChecker
@@ -27,7 +28,7 @@ class RowComparison:
 
     def __init__(self, checker: GradientChecker, ring: Ring, num_rows: int) -> None:
         assert checker.optimizer is not None  # a trainer's checker has one
-        self.ring, self.plan, self.max_norm, self._ties = ring, ring.plan, checker.max_norm, checker.model.ties
+        self.ring, self.plan, self.clipping, self._ties = ring, ring.plan, checker.clipping, checker.model.ties
         self._stacked = StackedSteps(ring.plan, checker.model, checker.loss)
         shapes = checker.model.parameter_shapes()
         self._sizes = {name: size_of(shape) for name, shape in shapes.items()}
@@ -41,8 +42,8 @@ class RowComparison:
         """
         with threads_for(0):  # one, in a new thread, too: what is found of a step must not depend on how many wait
             parts = [self._of_gradients(rows)]
-            if self.ring.with_updates and self.max_norm is not None:
-                parts.append(self._of_clipping(rows, self.max_norm))
+            if self.ring.with_updates and self.clipping is not None:
+                parts.append(self._of_clipping(rows, self.clipping))
             if self.ring.with_updates:
                 parts.append(self._of_update(rows))
         absolute, scale = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
@@ -60,8 +61,8 @@ class RowComparison:
             theirs.append(torchs.numpy())
         return worst_differences(ours, theirs, num_steps=rows.stop - rows.start)
 
-    def _of_clipping(self, rows: slice, max_norm: float) -> tuple[Array, Array]:
-        """torch clips the gradient of one step at a time: its norm is that of all tensors together."""
+    def _of_clipping(self, rows: slice, clipping: Clipping) -> tuple[Array, Array]:
+        """torch clips the gradient of one step at a time: a norm is that of all tensors together."""
         names = self._ties.names
         grads = [
             np.sum([self._grad(use, rows) for use in reversed(names[name])], axis=0, dtype=self.plan.dtype)
@@ -69,7 +70,7 @@ class RowComparison:
             else self._grad(name, rows)
             for name in self._sizes
         ]
-        theirs = np.stack([clipped_by_torch(row, max_norm) for row in np.concatenate(grads, axis=1)])
+        theirs = np.stack([clipped_by_torch(row, clipping) for row in np.concatenate(grads, axis=1)])
         return worst_differences([self.ring.grad[rows]], [theirs], num_steps=len(theirs))
 
     def _grad(self, parameter: str, rows: slice) -> Array:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Padded
-from nn_manual.check.compare import tolerances
 from nn_manual.check.compare.comparison import Quantity
 from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import GradientReport, comparing, mismatch_for, mismatch_of
@@ -29,6 +28,7 @@ from nn_manual.check.sliced_step.shared_differences import Found, SlicedPlan, wo
 from nn_manual.check.sliced_step.sums import compare_sums, sums_of
 from nn_manual.check.sliced_step.whole_batch import gather_batch, gathered, gathered_lengths, name_process, raised_in
 from nn_manual.check.step.calls import CallFailed
+from nn_manual.check.step.plan import clipped_gradient
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.model import threads_for
 from nn_manual.check.whole_step.checker import GradientChecker
@@ -36,7 +36,7 @@ from nn_manual.check.whole_step.clipping import compare_clipping
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Scheduler
+from nn_manual.optim import Clipping, Scheduler
 from nn_manual.step.slices.cut import BatchPart
 from nn_manual.step.slices.sliced_batch import SlicedBatch
 from nn_manual.step.watch import Watch
@@ -47,10 +47,10 @@ class SlicedChecker(GradientChecker, Watch):
     finds, all raise. Figures are the worst of all slices.
     """
 
-    def __init__(self, slices: SlicedBatch, max_norm: float | None, scheduler: Scheduler | None) -> None:
+    def __init__(self, slices: SlicedBatch, clipping: Clipping | None, scheduler: Scheduler | None) -> None:
         self.slices, self.group = slices, slices.group
-        #: What the sum is clipped to. No slice is clipped: `max_norm` stays None.
-        self._max_norm_of_sum = max_norm
+        #: How the sum is clipped. No slice is clipped: `clipping` stays None.
+        self._clipping_of_sum = clipping
         with slices.whole_vectors():
             super().__init__(slices.model, slices.loss, slices.optimizer, scheduler=scheduler)
         self.watch = self
@@ -182,7 +182,7 @@ class SlicedChecker(GradientChecker, Watch):
         self._all_or_none(lambda: self._judge(compare_sums(sums, self.model, count, is_in_order=is_in_order)))
         if self.slices.synchronized:
             self._all_or_none(self._compare_whole)
-        if self._max_norm_of_sum is not None:
+        if self._clipping_of_sum is not None:
             self._unclipped_grad = self.model.grad_arena.copy()
 
     def _weight_in_sum(self, part: BatchPart) -> float:
@@ -257,12 +257,11 @@ class SlicedChecker(GradientChecker, Watch):
 
     def _compared_update(self, quantities: list[Quantity]) -> Iterator[tuple[list[Quantity], Differences]]:
         assert self.update is not None  # it has an optimizer
-        max_norm = self._max_norm_of_sum
-        if max_norm is not None:
+        clipping = self._clipping_of_sum
+        if clipping is not None:
             assert self._unclipped_grad is not None  # compare_sum has copied it
-            tolerance = tolerances.sum_of_products(self.model.dtype, self.model.num_parameters)
-            clipping = [Quantity("clipped gradient", "clip_grad_norm", tolerance)]
-            yield clipping, compare_clipping(clipping, self.model.grad_arena, [self._unclipped_grad], max_norm)
+            clipped = [clipped_gradient(clipping, self.model)]
+            yield clipped, compare_clipping(clipped, self.model.grad_arena, [self._unclipped_grad], clipping)
         if quantities:  # this process had a slice, which says what there is
             with comparing():
                 found = self._compared_step(self.update, quantities)

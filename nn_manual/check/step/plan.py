@@ -20,7 +20,9 @@ from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import counter_names
 from nn_manual.model import Sequential
 from nn_manual.model.contract import checked_length
-from nn_manual.optim import Optimizer
+from nn_manual.optim import Clipping, Optimizer
+from nn_manual.optim.averaging import AVERAGE
+from nn_manual.optim.clipping import NormClipping
 
 #: The package's name, with which the modules of its own layers begin.
 PACKAGE = __name__.partition(".")[0]
@@ -38,8 +40,8 @@ class Plan:
     passed, so its layer is the wrong one.
 
     `input_grad` says whether the gradients of the model's own input, and of the target where the loss has one, are
-    asked for. If not, the gradient travels back to the first layer that has parameters and stops there. `clip` says
-    whether the step clips the gradient, `optimizer` what moves the parameters, if anything does.
+    asked for. If not, the gradient travels back to the first layer that has parameters and stops there. `clipping`
+    is how the step clips the gradient, `optimizer` what moves the parameters, if anything does.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class Plan:
         recorded: Recording,
         *,
         input_grad: bool,
-        clip: bool = False,
+        clipping: Clipping | None = None,
         optimizer: Optimizer | None = None,
     ) -> None:
         """`recorded` is a step on inputs of the shape that the plan is for. It gives the shapes, and the order in which
@@ -99,17 +101,14 @@ class Plan:
         self.sums = {
             " + ".join(self.grad_names[name] for name in names): names
             for names in model.ties.names.values()
-            if not clip
+            if clipping is None
         }
         self.backward += [Quantity(name, "Sequential", widest) for name in self.sums]
         self.update = [
             Quantity(name, "optimizer", tolerances.UPDATE[model.dtype.name], _origin_for(optimizer))
             for name in _updated(model, optimizer)
         ]
-        of_clipping = Quantity(
-            "clipped gradient", "clip_grad_norm", tolerances.sum_of_products(model.dtype, model.num_parameters)
-        )
-        self.clipping = [of_clipping] if clip else []
+        self.clipping = [] if clipping is None else [clipped_gradient(clipping, model)]
         self.quantities = [*self.forward, *self.backward, *self.clipping, *self.update]
         self.tolerances = np.array([quantity.tolerance for quantity in self.quantities])
         self.tensors = tuple(quantity.name for quantity in self.quantities)
@@ -221,14 +220,15 @@ def _shape(array: object) -> Shape:
 
 
 def _updated(model: Sequential, optimizer: Optimizer | None) -> list[str]:
-    """The names of the tensors that an optimizer changes: "0.weight.momentum_buffer", then "updated 0.weight"."""
+    """The names of the tensors that an optimizer changes: "0.weight.momentum_buffer", then "updated 0.weight", and then
+    the average of the latter.
+    """
     if optimizer is None:
         return []
     parameters = model.parameter_shapes()
-    return [
-        *(f"{parameter}.{name}" for name in optimizer.vectors for parameter in parameters),
-        *(f"updated {parameter}" for parameter in parameters),
-    ]
+    own = [f"{parameter}.{name}" for name in optimizer.vectors if name != AVERAGE for parameter in parameters]
+    updated = [f"updated {parameter}" for parameter in parameters]
+    return own + updated + [f"{parameter}.{AVERAGE}" for parameter in parameters if AVERAGE in optimizer.vectors]
 
 
 def _counterpart_of(item: Item) -> Counterpart:
@@ -236,3 +236,13 @@ def _counterpart_of(item: Item) -> Counterpart:
         return counterpart_of(item.layer)
     except CannotStandIn as misfit:
         raise CannotCompare(f"{item.label}: {misfit}") from misfit
+
+
+def clipped_gradient(clipping: Clipping, model: Sequential) -> Quantity:
+    """What a clipped gradient is compared as. A norm is a sum over all parameters; numbers that are clipped one by one
+    round at most as an update does, where gradients of several uses were added up.
+    """
+    own = tolerances.UPDATE[model.dtype.name]
+    if isinstance(clipping, NormClipping):
+        own = tolerances.sum_of_products(model.dtype, model.num_parameters)
+    return Quantity("clipped gradient", clipping.key, own)

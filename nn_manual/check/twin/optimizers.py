@@ -22,6 +22,7 @@ from nn_manual.check.twin.optimizer_places import Place, places
 from nn_manual.defaults import defines
 from nn_manual.errors import NoReference, first_words_of, last_line, raise_if_nobodys_fault, words_of
 from nn_manual.optim import Optimizer
+from nn_manual.optim.averaging import AVERAGE, decay_of
 from nn_manual.optim.scheduler_base import Scheduled
 from nn_manual.optim.scheduling import settings_of
 
@@ -42,8 +43,12 @@ class State(NamedTuple):
 
     @property
     def all(self) -> list[Array]:
-        """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it."""
-        return [*self.vectors.values(), self.param]
+        """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it, then
+        the average of that.
+        """
+        own = [vector for name, vector in self.vectors.items() if name != AVERAGE]
+        average = [vector for name, vector in self.vectors.items() if name == AVERAGE]
+        return [*own, self.param, *average]
 
 
 class UpdateInputs(NamedTuple):
@@ -91,6 +96,7 @@ class OptimizerTwin:
         #: The parameters of each step: made when so many steps are moved at once, since each is several tensors.
         self._runs: list[list[_Run]] = []
         self._make_runs(1)
+        self._decay = decay_of(optimizer)
         self._mover = (_OwnReference if defines(optimizer, "reference") else _TorchClass)(optimizer, self._runs[0])
         self.param: Array = self._param.numpy()
         self.vectors: dict[str, Array] = {name: vector.numpy() for name, vector in self._vectors.items()}
@@ -130,7 +136,10 @@ class OptimizerTwin:
             for i in steps:
                 for run in self._runs[i]:
                     run.num_steps, run.grad = num_steps[i], run.like_param(all_grads[i])
-            self._mover.step([run for i in steps for run in self._runs[i]], scheduled[steps[0]])
+            runs = [run for i in steps for run in self._runs[i]]
+            self._mover.step(runs, scheduled[steps[0]])
+            if self._decay is not None:
+                _move_averages(runs, self._decay)
 
 
 class _Run:
@@ -227,6 +236,16 @@ class _OwnReference:
             run.param.copy_(moved)
             for name, made in vectors.items():
                 run.vectors[name].copy_(made)
+
+
+def _move_averages(runs: Sequence[_Run], decay: float) -> None:
+    """The averages of the parameters after their step, as torch's AveragedModel moves them: at first, it copies."""
+    move = torch.optim.swa_utils.get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]  # torch's own lack
+    for run in runs:
+        if run.num_steps:
+            move([run.vectors[AVERAGE]], [run.param], run.num_steps)
+        else:
+            run.vectors[AVERAGE].copy_(run.param)
 
 
 def _moved_by_reference(member: Optimizer, run: _Run) -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:

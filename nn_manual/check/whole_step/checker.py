@@ -47,7 +47,7 @@ from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.optim import Clipping, Optimizer, Scheduler
 from nn_manual.step.watch import Watch
 
 
@@ -60,8 +60,8 @@ class GradientChecker:
 
     torch then repeats the step, anchored at what we computed: each layer forward and backward at the recorded
     activations, clipping and the optimizer on our gradients. `input_grad` says that the step computes the gradient
-    of the model's input (`model.backward`), and not only its parameters' (`model.backward_parameters`). `max_norm` is
-    the norm that the step clips to, or None. Raises ValueError where there is nothing to check.
+    of the model's input (`model.backward`), and not only its parameters' (`model.backward_parameters`). `clipping` is
+    how the step clips the gradient, if it does. Raises ValueError where there is nothing to check.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class GradientChecker:
         loss: Loss,
         optimizer: Optimizer | None = None,
         *,
-        max_norm: float | None = None,
+        clipping: Clipping | None = None,
         scheduler: Scheduler | None = None,
         input_grad: bool = False,
     ) -> None:
@@ -79,10 +79,10 @@ class GradientChecker:
         if not (model.num_parameters or input_grad):
             raise ValueError("the model has no parameters, and without input_grad there is no gradient to check")
         self.model, self.loss, self.optimizer = model, loss, optimizer
-        self.max_norm, self.input_grad = max_norm, input_grad
+        self.clipping, self.input_grad = clipping, input_grad
         self.twin = Twin(model, loss)
         self._settings_at_first = settings_as_text(model, loss)
-        self.recorded = Recording(model, loss, copy_grads=max_norm is not None)
+        self.recorded = Recording(model, loss, copy_grads=clipping is not None)
         self.judge = Judge(model, loss, input_grad=input_grad)
         self.update = UpdateChecker(optimizer, self.twin.param, scheduler) if optimizer else None
         self._plans: dict[Shape, Plan] = {}
@@ -161,7 +161,7 @@ class GradientChecker:
 
     def _compared(self, step: Proof, updated: Differences | None) -> StepCheck:
         plan, found = step.plan, self.differences(step)
-        if self.max_norm is not None or self.update is not None:
+        if self.clipping is not None or self.update is not None:
             found = joined(found, updated or self.compare_update(plan))
         num_compared = len(found.absolute)
         assert num_compared == len(plan.quantities), f"{num_compared} tensors compared, not {len(plan.quantities)}"
@@ -205,8 +205,8 @@ class GradientChecker:
         NotFiniteError.
         """
         parts = []
-        if self.max_norm is not None:
-            parts.append(compare_clipping(plan.clipping, self.model.grad_arena, self._unclipped(), self.max_norm))
+        if self.clipping is not None:
+            parts.append(compare_clipping(plan.clipping, self.model.grad_arena, self._unclipped(), self.clipping))
         if self.update is not None:
             parts.append(self._compared_step(self.update, plan.update))
         return joined(*parts)
@@ -336,8 +336,8 @@ class GradientChecker:
         shape = first.input.shape
         if shape in self._plans:
             return self._plans[shape]
-        clip = self.max_norm is not None
-        plan = Plan(self.model, self.recorded, input_grad=self.input_grad, clip=clip, optimizer=self.optimizer)
+        own: dict[str, Any] = {"clipping": self.clipping, "optimizer": self.optimizer}
+        plan = Plan(self.model, self.recorded, input_grad=self.input_grad, **own)
         if self.recorded.loss.grad_prediction is not None:  # the step ran to its end, so the plan has every shape
             self._plans[shape] = plan
         return plan

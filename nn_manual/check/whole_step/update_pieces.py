@@ -76,7 +76,7 @@ class PieceOfUpdate:
 
     def __init__(self, piece: Piece, optimizer: Optimizer) -> None:
         self.where, self.sizes = piece.where, [*map(size_of, piece.shapes.values())]
-        # Those of each vector come first, then the parameters.
+        # Those of each vector stand together, and so do the parameters.
         names = list(optimizer.model.parameter_shapes())
         first, stop = names.index(next(iter(piece.shapes))), len(names) * (len(optimizer.vectors) + 1)
         self.tensors = [j for i in range(first, stop, len(names)) for j in range(i, i + len(piece.shapes))]

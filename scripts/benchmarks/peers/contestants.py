@@ -127,7 +127,7 @@ def products(subject: Subject) -> Epoch:
     trainer, (inputs, targets) = subject.new_trainer(), subject.stacked()
     trainer.train_step(inputs[0], targets[0])
     model, optimizer = trainer.model, trainer.optimizer
-    plan = compile_step(model, trainer.loss, optimizer, inputs[0], targets[0], trainer.clip_grad_norm, lambda _: None)
+    plan = compile_step(model, trainer.loss, optimizer, inputs[0], targets[0], trainer.clipping, lambda _: None)
     calls = [call for call in plan.program.calls if isinstance(call, KernelCall) and call.is_product]
     of_products = plan.program._replace(calls=calls)  # type: ignore[arg-type]  # a list of some
     floor = Plan(model, optimizer, of_products, plan.kernels, plan.blas, plan.threads, plan.loop_threads)

@@ -34,7 +34,7 @@ from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.ring import Ring
 from nn_manual.check.many_steps.stacked_steps import StackedSteps
 from nn_manual.data import Examples, batches
-from nn_manual.step import train_step
+from nn_manual.optim import clipping
 
 NUM_STEPS = 12
 
@@ -83,7 +83,7 @@ def wrong_clipping(_: Trainer, when: When, monkeypatch: pytest.MonkeyPatch) -> N
     def clip(grad: Array, max_norm: float) -> None:
         clip_grad_norm(grad, 1.01 * max_norm if when() else max_norm)
 
-    monkeypatch.setattr(train_step, "clip_grad_norm", clip)
+    monkeypatch.setattr(clipping, "clip_grad_norm", clip)
 
 
 def wrong_buffer(trainer: Trainer, when: When, _: pytest.MonkeyPatch) -> None:

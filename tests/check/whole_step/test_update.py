@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from nets import batch, break_gradient, net, replace_method
 from slow_cases import crossed
-from updates import Run
+from updates import Clip, Run
 
 from nn_manual import (
     SGD,
@@ -23,6 +23,7 @@ from nn_manual import (
     NotFiniteError,
     Sequential,
     clip_grad_norm,
+    clip_grad_value,
 )
 from nn_manual.arrays import BLOCK_SIZE, DTYPES
 from nn_manual.check.compare.comparison import Quantity
@@ -30,6 +31,8 @@ from nn_manual.check.compare.tolerances import sum_of_products
 from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.whole_step import update_pieces
 from nn_manual.check.whole_step.clipping import compare_clipping
+from nn_manual.optim import Clipping
+from nn_manual.optim.clipping import NormClipping, ValueClipping
 from nn_manual.optim.parts import Run as PartRun
 
 
@@ -65,7 +68,7 @@ def test_every_step_or_every_third_follows_torch(settings: dict[str, Any], every
 
 
 def test_a_checked_step_compares_every_tensor_once_by_name() -> None:
-    check = Run(max_norm=0.1).step()
+    check = Run(clipping=NormClipping(0.1)).step()
     assert check is not None
     parameters = [f"{i}.{name}" for i in (0, 2, 4) for name in ("weight", "bias")]
     assert [quantity.name for quantity in check.plan.quantities] == [
@@ -239,21 +242,31 @@ def clips_every_element(grad: Any, max_norm: float) -> None:
     np.clip(grad, -max_norm, max_norm, out=grad)
 
 
-def does_not_clip(grad: Any, max_norm: float) -> None:
+def clips_every_element_a_little_off(grad: Any, clip_value: float) -> None:
+    clip_grad_value(grad, clip_value * (1 + 1e-5))
+
+
+def does_not_clip(grad: Any, bound: float) -> None:
     pass
 
 
-@each_dtype
-@pytest.mark.parametrize("clip", [clips_to_half, clips_every_element, does_not_clip])
-def test_wrong_clipping_is_caught_and_named(clip: Callable[[Any, float], None], dtype: str) -> None:
-    with pytest.raises(GradientMismatch, match="wrong first in clip_grad_norm: clipped gradient"):
-        Run(dtype, max_norm=0.1).step(clip)
+WRONG = {
+    NormClipping(0.1): [clips_to_half, clips_every_element, does_not_clip],
+    ValueClipping(0.01): [clips_to_half, clips_every_element_a_little_off, does_not_clip],
+}
 
 
 @each_dtype
-@pytest.mark.parametrize("max_norm", [0.01, 1e6])
-def test_right_clipping_passes(max_norm: float, dtype: str) -> None:
-    run = Run(dtype, max_norm=max_norm, momentum=0.9)
+@pytest.mark.parametrize(("clipping", "clip"), [(clipping, clip) for clipping in WRONG for clip in WRONG[clipping]])
+def test_wrong_clipping_is_caught_and_named(clipping: Clipping, clip: Clip, dtype: str) -> None:
+    with pytest.raises(GradientMismatch, match=f"wrong first in {clipping.key}: clipped gradient"):
+        Run(dtype, clipping).step(clip)
+
+
+@each_dtype
+@pytest.mark.parametrize("clipping", [NormClipping(0.01), NormClipping(1e6), ValueClipping(0.01), ValueClipping(1e6)])
+def test_right_clipping_passes(clipping: Clipping, dtype: str) -> None:
+    run = Run(dtype, clipping, momentum=0.9)
     for _ in range(5):
         run.step()
 
@@ -263,7 +276,7 @@ def test_clipping_hides_no_wrong_factor(name: str) -> None:
     """Clipped to one norm, a gradient and twice the gradient are the same: so they are compared before."""
     model = Sequential(Linear(3, 4, bias=False), Linear(4, 4, bias=False))
     break_gradient(model.layers[1], name, lambda grad: 2 * grad)
-    checker = GradientChecker(model, MSELoss(), max_norm=0.01)
+    checker = GradientChecker(model, MSELoss(), clipping=NormClipping(0.01))
     with checker.recording():
         checker.run(*batch())
         clip_grad_norm(model.grad_arena, 0.01)
@@ -288,7 +301,7 @@ def test_a_norm_that_overflows_for_torch_alone_is_not_finite(
     assert clip_grad_norm(clipped, clips_to) == pytest.approx(math.sqrt(squares), rel=1e-3)
     quantities = [Quantity("clipped gradient", "clip_grad_norm", sum_of_products(gradient.dtype, size))]
     with pytest.raises(error, match=words):
-        compare_clipping(quantities, clipped, [gradient], 1.0)
+        compare_clipping(quantities, clipped, [gradient], NormClipping(1.0))
 
 
 def test_a_parameter_that_overflows_is_not_finite() -> None:

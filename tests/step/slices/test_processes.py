@@ -105,6 +105,8 @@ def run_all(names: set[str], folder: Path) -> None:
         case("sync_fast", 3, config="sync"),
         case("four_before", 4, "bitwise=true", "epochs=2", "checkpoint.every=3 steps"),
         case("two_after", 2, "epochs=4", function="resume", of="four_before"),
+        case("averaged_alone", 1, "ema={decay: 0.8}"),
+        case("averaged_two", 2, "bitwise=true", "shard_optimizer=true", "ema={decay: 0.8}"),
         case("compiled_alone", 1, "compiled=true", "bitwise=true", config="norm"),
         case("compiled_three", 3, "compiled=true", "bitwise=true", "shard_optimizer=true", "epochs=2", config="norm"),
         case("compiled_two", 2, "epochs=4", function="resume", of="compiled_three"),
@@ -167,6 +169,7 @@ def results_of(directory: Path) -> dict[str, Any]:
     [
         ("two", "alone"),
         slow("four", "alone"),
+        slow("averaged_two", "averaged_alone"),
         slow("last_two", "last_alone"),
         slow("norm_three", "norm_alone"),
         slow("sync_two", "sync_alone"),
