@@ -52,11 +52,15 @@ def main() -> int:
     add("tables", _tables, "tables from `nn-manual new` to predictions, beside scikit-learn's MLPs")
     add("mask", _mask, "microseconds of a random mask, beside numpy's fastest generator")
     check = add("check", _check, "what the gradient check catches, and whether it raises false alarms")
-    parts = "mutants, smallest, alarms, random, appeals, late, together; or all"
+    parts = "mutants, smallest, alarms, random, appeals, late, together, samples; or all"
     check.add_argument("parts", nargs="*", metavar="PART", help=parts)
     check.add_argument("--nets", type=_range, metavar="FIRST:STOP", help="of random, only these nets, for example 0:50")
     check.add_argument(
-        "--classes", type=_names, default=(), metavar="CLASS,...", help="of mutants, smallest, together, only these"
+        "--classes",
+        type=_names,
+        default=(),
+        metavar="CLASS,...",
+        help="of mutants, smallest, together, samples, only these",
     )
     check.add_argument("--slices", action="store_true", help="of random, only the nets in slices")
     functions = add("functions", _functions, "which wrong functions check_function catches, and its peers")
