@@ -33,6 +33,8 @@ def main() -> int:
     add("models", _models, "time and memory of the nets in config/, beside torch's")
     threads = add("threads", _threads, "what a second thread gains, compiled and in torch, and what 8 and 16 would")
     threads.add_argument("nets", nargs="*", metavar="NET", help="gpt, lstm, convnet; default all")
+    layers = add("layers", _layers, "forward and backward of each class, NumPy and compiled, beside torch's")
+    layers.add_argument("classes", nargs="*", metavar="CLASS", help="ReLU, Conv2d, MSELoss, ...; default all")
     large = add("large", _large, "time and memory of large GPTs, plain, checked and compiled, beside torch's")
     large.add_argument("nets", nargs="*", metavar="NET", help="45M, gpt2; default both")
     large.add_argument("--threads", type=int, default=2, metavar="N", help="of each contestant; default 2")
@@ -124,6 +126,12 @@ def _threads(options: Options) -> int:
     from benchmarks import second_thread
 
     return second_thread.main(options.nets)
+
+
+def _layers(options: Options) -> int:
+    from benchmarks.layers import table
+
+    return table.main(options.classes)
 
 
 def _large(options: Options) -> int:
