@@ -33,6 +33,8 @@ def main() -> int:
     add("models", _models, "time and memory of the nets in config/, beside torch's")
     threads = add("threads", _threads, "what a second thread gains, compiled and in torch, and what 8 and 16 would")
     threads.add_argument("nets", nargs="*", metavar="NET", help="gpt, lstm, convnet; default all")
+    layers = add("layers", _layers, "forward and backward of each class, NumPy and compiled, beside torch's")
+    layers.add_argument("classes", nargs="*", metavar="CLASS", help="ReLU, Conv2d, MSELoss, ...; default all")
     large = add("large", _large, "time and memory of large GPTs, plain, checked and compiled, beside torch's")
     large.add_argument("nets", nargs="*", metavar="NET", help="45M, gpt2; default both")
     large.add_argument("--threads", type=int, default=2, metavar="N", help="of each contestant; default 2")
@@ -52,11 +54,15 @@ def main() -> int:
     add("tables", _tables, "tables from `nn-manual new` to predictions, beside scikit-learn's MLPs")
     add("mask", _mask, "microseconds of a random mask, beside numpy's fastest generator")
     check = add("check", _check, "what the gradient check catches, and whether it raises false alarms")
-    parts = "mutants, smallest, alarms, random, appeals, late, together; or all"
+    parts = "mutants, smallest, alarms, random, appeals, late, together, samples; or all"
     check.add_argument("parts", nargs="*", metavar="PART", help=parts)
     check.add_argument("--nets", type=_range, metavar="FIRST:STOP", help="of random, only these nets, for example 0:50")
     check.add_argument(
-        "--classes", type=_names, default=(), metavar="CLASS,...", help="of mutants, smallest, together, only these"
+        "--classes",
+        type=_names,
+        default=(),
+        metavar="CLASS,...",
+        help="of mutants, smallest, together, samples, only these",
     )
     check.add_argument("--slices", action="store_true", help="of random, only the nets in slices")
     functions = add("functions", _functions, "which wrong functions check_function catches, and its peers")
@@ -120,6 +126,12 @@ def _threads(options: Options) -> int:
     from benchmarks import second_thread
 
     return second_thread.main(options.nets)
+
+
+def _layers(options: Options) -> int:
+    from benchmarks.layers import table
+
+    return table.main(options.classes)
 
 
 def _large(options: Options) -> int:

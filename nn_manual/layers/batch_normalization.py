@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,9 +18,9 @@ from nn_manual.layers.with_buffers import LayerWithBuffers
 class BatchNorm(LayerWithBuffers):
     """Normalization of each feature over the batch, input (batch, num_features, ...).
 
-    Parameters, where `affine`: weight (num_features,), bias (num_features,). Buffers, where `track_running_stats`:
-    running_mean and running_var (num_features,), num_batches_tracked. `axes` are all axes but that of the features, and
-    `across` shapes a vector of features so that it broadcasts against the input:
+    Parameters, where `affine`: weight (num_features,) and, unless `bias` is false, bias (num_features,). Buffers, where
+    `track_running_stats`: running_mean and running_var (num_features,), num_batches_tracked. `axes` are all axes but
+    that of the features, and `across` shapes a vector of features so that it broadcasts against the input:
 
         mean        = input.mean(axis=axes, keepdims=True)
         deviation   = 1 / sqrt(((input - mean)**2).mean(axis=axes, keepdims=True) + eps)
@@ -58,6 +58,7 @@ class BatchNorm(LayerWithBuffers):
     momentum: float | None = 0.1
     affine: bool = True
     track_running_stats: bool = True
+    bias: bool = field(default=True, kw_only=True)  # before it, torch has device and dtype
 
     def __post_init__(self) -> None:
         if self.num_features < 1:
@@ -69,7 +70,8 @@ class BatchNorm(LayerWithBuffers):
 
     def parameter_shapes(self) -> dict[str, Shape]:
         """weight and bias (num_features,)."""
-        return dict.fromkeys(("weight", "bias"), (self.num_features,)) if self.affine else {}
+        names = ("weight", "bias") if self.bias else ("weight",)
+        return dict.fromkeys(names, (self.num_features,)) if self.affine else {}
 
     def buffer_shapes(self) -> dict[str, Shape]:
         """running_mean and running_var (num_features,)."""
@@ -82,8 +84,8 @@ class BatchNorm(LayerWithBuffers):
 
     def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: ARG002 - torch draws nothing here
         """weight 1, bias 0."""
-        if self.affine:
-            self.param.weight[...], self.param.bias[...] = 1, 0
+        for name, parameter in vars(self.param).items():
+            parameter[...] = 1 if name == "weight" else 0
 
     def reset_buffers(self) -> None:
         """running_mean 0, running_var 1, num_batches_tracked 0."""
@@ -137,7 +139,8 @@ class BatchNorm(LayerWithBuffers):
         grad = grad_output
         if self.affine:
             np.sum(grad_output * normalized, axis=axes, out=self.grad.weight)
-            np.sum(grad_output, axis=axes, out=self.grad.bias)
+            if self.bias:
+                np.sum(grad_output, axis=axes, out=self.grad.bias)
             grad = self.param.weight[self._across(grad_output.ndim)] * grad_output
         grad_mean = mean_over(grad, axes)
         grad_cross = mean_over(grad * normalized, axes)
@@ -174,7 +177,9 @@ class BatchNorm(LayerWithBuffers):
         if not self.affine:
             return normalized
         across = self._across(normalized.ndim)
-        output: Array = self.param.weight[across] * normalized + self.param.bias[across]
+        output: Array = self.param.weight[across] * normalized
+        if self.bias:
+            output += self.param.bias[across]
         return output
 
     @staticmethod
@@ -201,6 +206,7 @@ class BatchNorm1d(BatchNorm):
             (cls(3, eps=0.1, momentum=None), (3, 3)),
             (cls(2, affine=False), (4, 2, 3)),
             (cls(3, track_running_stats=False), (5, 3)),
+            (cls(2, bias=False), (3, 2)),
         ]
 
     def check_shape(self, input_shape: Shape) -> None:
@@ -225,6 +231,7 @@ class BatchNorm2d(BatchNorm):
             (cls(2), (3, 2, 2, 3)),
             (cls(3, eps=0.1, momentum=None), (2, 3, 3, 3)),
             (cls(2, affine=False, track_running_stats=False), (1, 2, 3, 2)),
+            (cls(2, bias=False), (2, 2, 1, 2)),
         ]
 
 
@@ -243,4 +250,5 @@ class BatchNorm3d(BatchNorm):
             (cls(2), (3, 2, 1, 2, 3)),
             (cls(1, eps=0.1, momentum=None), (2, 1, 2, 2, 2)),
             (cls(2, affine=False, track_running_stats=False), (1, 2, 2, 3, 1)),
+            (cls(2, bias=False), (2, 2, 1, 1, 2)),
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,10 +18,11 @@ from nn_manual.layers.windows import check_images
 class OverGroups(OfRows):
     """Normalization over groups of channels, input (batch, channels, ...) to output of the same shape.
 
-    Parameters, where `affine`: weight and bias, one for each channel.
+    Parameters, where `affine`: weight and, unless `bias` is false, bias, one number of each for a channel.
     """
 
     affine: bool
+    bias: bool
 
     @property
     @abstractmethod
@@ -35,12 +36,13 @@ class OverGroups(OfRows):
 
     def parameter_shapes(self) -> dict[str, Shape]:
         """weight and bias (channels,)."""
-        return dict.fromkeys(("weight", "bias"), (self.channels,)) if self.affine else {}
+        names = ("weight", "bias") if self.bias else ("weight",)
+        return dict.fromkeys(names, (self.channels,)) if self.affine else {}
 
     def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: ARG002 - torch draws nothing here
         """weight 1, bias 0."""
-        if self.affine:
-            self.param.weight[...], self.param.bias[...] = 1, 0
+        for name, parameter in vars(self.param).items():
+            parameter[...] = 1 if name == "weight" else 0
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
         """The output. Saved are `normalized` and `std`."""
@@ -50,19 +52,34 @@ class OverGroups(OfRows):
         if not self.affine:
             return normalized, (normalized, std)
         across = self._across(input.ndim)
-        return normalized * self.param.weight[across] + self.param.bias[across], (normalized, std)
+        output = normalized * self.param.weight[across]
+        if self.bias:
+            output += self.param.bias[across]
+        return output, (normalized, std)
 
     def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
-        """Write grad_weight and grad_bias, return grad_input."""
+        """Write grad_weight and grad_bias, return grad_input.
+
+        The sums over a channel's places are taken once: they give the parameters' gradients, and times weight / std the
+        two means over a group.
+        """
         normalized, std = saved
         self.check_gradient(grad_output, normalized.shape)
-        grad_normalized = grad_output
+        batch, places = len(grad_output), math.prod(grad_output.shape[2:])
+        shape = batch, self.num_rows, self.channels // self.num_rows, places
+        grad, normalized = grad_output.reshape(shape), normalized.reshape(shape)
+        sums, cross = grad.sum(axis=-1), (grad * normalized).sum(axis=-1)
+        scale = 1 / std.reshape(batch, self.num_rows, 1)
         if self.affine:
-            axes = (0, *range(2, grad_output.ndim))
-            np.sum(grad_output * normalized, axis=axes, out=self.grad.weight)
-            np.sum(grad_output, axis=axes, out=self.grad.bias)
-            grad_normalized = grad_output * self.param.weight[self._across(grad_output.ndim)]
-        grad_input = self._grad_of_rows(self._rows(grad_normalized), self._rows(normalized), std)
+            self.grad.weight[...] = cross.sum(axis=0).ravel()
+            if self.bias:
+                self.grad.bias[...] = sums.sum(axis=0).ravel()
+            scale = scale * self.param.weight.reshape(shape[1:3])
+        size = max(1, shape[2] * places)  # of a group; without values, nothing is computed with the means
+        grad_mean, projection = ((each * scale).sum(axis=-1, keepdims=True) / size for each in (sums, cross))
+        grad_input = grad * scale[..., np.newaxis]
+        grad_input -= grad_mean[..., np.newaxis]
+        grad_input -= normalized * projection[..., np.newaxis]
         return grad_input.reshape(grad_output.shape)
 
     def longest_sum(self, input_shape: Shape) -> int:
@@ -89,9 +106,9 @@ class OverGroups(OfRows):
 class GroupNorm(OverGroups):
     """Normalization over groups of channels, input (batch, num_channels, ...) to output of the same shape.
 
-    Parameters, where `affine`: weight and bias (num_channels,). `groups` shapes an array as (batch, num_groups, numbers
-    of a group), `images` shapes it back, and `across` shapes a vector of channels so that it broadcasts against the
-    input:
+    Parameters, where `affine`: weight (num_channels,) and, unless `bias` is false, bias (num_channels,). `groups`
+    shapes an array as (batch, num_groups, numbers of a group), `images` shapes it back, and `across` shapes a vector of
+    channels so that it broadcasts against the input:
 
         std             = sqrt(groups(input).var(-1, keepdims=True) + eps)
         normalized      = images((groups(input) - groups(input).mean(-1, keepdims=True)) / std)
@@ -113,6 +130,7 @@ class GroupNorm(OverGroups):
     num_channels: int
     eps: float = 1e-5
     affine: bool = True
+    bias: bool = field(default=True, kw_only=True)  # before it, torch has device and dtype
 
     def __post_init__(self) -> None:
         for name in ("num_groups", "num_channels"):
@@ -131,6 +149,7 @@ class GroupNorm(OverGroups):
             (cls(1, 3, eps=0.1), (3, 3)),
             (cls(3, 3, affine=False), (2, 3, 4)),
             (cls(2, 6), (1, 6, 1, 2, 2)),
+            (cls(2, 4, bias=False), (2, 4, 3)),
         ]
 
     @property
@@ -168,6 +187,7 @@ class InstanceNorm(OverGroups):
     num_features: int
     eps: float = 1e-5
     affine: bool = False
+    bias: bool = field(default=True, kw_only=True)  # as GroupNorm's
 
     def __post_init__(self) -> None:
         if self.num_features < 1:
@@ -204,8 +224,12 @@ class InstanceNorm1d(InstanceNorm):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """With and without parameters."""
-        return [(cls(3, affine=True), (3, 3, 3)), (cls(2, eps=0.1), (2, 2, 4))]
+        """With and without parameters, and with weight alone."""
+        return [
+            (cls(3, affine=True), (3, 3, 3)),
+            (cls(2, eps=0.1), (2, 2, 4)),
+            (cls(2, affine=True, bias=False), (2, 2, 3)),
+        ]
 
 
 @dataclass(eq=False)

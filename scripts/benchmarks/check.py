@@ -1,5 +1,5 @@
 """How much the gradient check finds: the mutants that it catches, the smallest error, false alarms, steps that are
-judged again, and faults that begin late.
+judged again, and faults that begin late. And what becomes of torch's own samples.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from benchmarks.mutation.subjects import subjects
 from benchmarks.mutation.survivors import SURVIVORS
 from benchmarks.mutation.together import verdicts
 from benchmarks.processes import on_all_cores
+from benchmarks.samples.campaign import torch_samples
 from benchmarks.wrapped import wrapped
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -53,6 +54,7 @@ def main(
     torch.set_num_threads(1)  # with a dozen elements, a second thread takes longer to start than the work
     numbers = [number for number, owner in enumerate(owners) if not classes or owner in classes]
     own: dict[str, dict[str, Any]] = {"random": {"nets": nets, "only_slices": only_slices}}
+    own["samples"] = {"classes": classes}
     own |= {part: {"numbers": numbers} for part in ("mutants", "smallest", "together")}
     passed = [PARTS[part](**own.get(part, {})) for part in parts or PARTS]
     return 0 if all(passed) else 1
@@ -237,4 +239,5 @@ PARTS: dict[str, Callable[..., bool]] = {
     "appeals": appeals,
     "late": late_faults,
     "together": proven_together,
+    "samples": torch_samples,
 }

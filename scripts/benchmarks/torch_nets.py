@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from nn_manual import CausalSelfAttention, Layer, LearnedPositions, Loss, Residual, Sequential
+from nn_manual import CausalSelfAttention, Layer, LearnedPositions, Loss, MultiheadAttention, Residual, Sequential
 from nn_manual.check.twin.model import target_as_torch_takes_it
 from nn_manual.check.twin.modules import torch_module
 from nn_manual.optim import Optimizer
@@ -23,18 +23,26 @@ class _LearnedPositions(torch.nn.Embedding):
         return input + self.weight[: input.shape[1]]
 
 
-class _CausalSelfAttention(torch.nn.MultiheadAttention):
-    """Attention by the fast path of scaled_dot_product_attention, which MultiheadAttention itself doesn't take in
-    training.
+class _SelfAttention(torch.nn.MultiheadAttention):
+    """Attention of one array with itself by the fast path of scaled_dot_product_attention, which MultiheadAttention
+    itself doesn't take in training.
     """
+
+    is_causal = False
 
     def forward(self, input: torch.Tensor) -> Any:  # type: ignore[override]  # one array for three
         batch, time, width = input.shape
         projected = torch.nn.functional.linear(input, self.in_proj_weight, self.in_proj_bias)
         query, key, value = projected.view(batch, time, 3, self.num_heads, self.head_dim).permute(2, 0, 3, 1, 4)
         dropout = self.dropout if self.training else 0.0
-        output = torch.nn.functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
+        output = torch.nn.functional.scaled_dot_product_attention(
+            query, key, value, dropout_p=dropout, is_causal=self.is_causal
+        )
         return self.out_proj(output.transpose(1, 2).reshape(batch, time, width))
+
+
+class _CausalSelfAttention(_SelfAttention):
+    is_causal = True
 
 
 def torch_net(model: Sequential) -> torch.nn.Sequential:
@@ -55,8 +63,9 @@ def _version(layer: Layer) -> torch.nn.Module:
             return _Residual(*(_version(inner) for inner in layer.layers))
         case Sequential():
             return torch.nn.Sequential(*(_version(inner) for inner in layer.layers))
-        case CausalSelfAttention():
-            return _CausalSelfAttention(layer.embed_dim, layer.num_heads, layer.dropout, layer.bias, batch_first=True)
+        case CausalSelfAttention() | MultiheadAttention():
+            version = _CausalSelfAttention if isinstance(layer, CausalSelfAttention) else _SelfAttention
+            return version(layer.embed_dim, layer.num_heads, layer.dropout, layer.bias, batch_first=True)
         case LearnedPositions():
             return _LearnedPositions(layer.num_positions, layer.embedding_dim)
     return torch_module(layer, type(layer).__name__)

@@ -18,11 +18,12 @@ SETTINGS: list[dict[str, Any]] = [
     {"momentum": 0.7, "eps": 0.1},
     {"affine": False},
     {"track_running_stats": False},
+    {"bias": False},
 ]
 
 
 def torchs(layer: BatchNorm1d | BatchNorm2d) -> torch.nn.Module:
-    options = {name: getattr(layer, name) for name in ("eps", "momentum", "affine", "track_running_stats")}
+    options = {name: getattr(layer, name) for name in ("eps", "momentum", "affine", "track_running_stats", "bias")}
     torch_class = getattr(torch.nn, type(layer).__name__)
     module: torch.nn.Module = torch_class(layer.num_features, **options, dtype=torch.float64)
     for name, parameter in vars(layer.param).items():
