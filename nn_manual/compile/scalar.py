@@ -70,7 +70,10 @@ OF_FLOATS = frozenset(
 )
 #: The expressions for bools.
 OF_BOOLS = {
-    **{"add": "{0} | {1}", "multiply": "{0} & {1}", "maximum": "{0} | {1}", "minimum": "{0} & {1}"},
+    "add": "{0} | {1}",
+    "multiply": "{0} & {1}",
+    "maximum": "{0} | {1}",
+    "minimum": "{0} & {1}",
     "invert": "not {0}",
 }
 #: How a reduction combines its value so far with the next one.

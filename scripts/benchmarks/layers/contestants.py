@@ -178,7 +178,7 @@ def _target(generator: np.random.Generator, prediction: Array, values: str) -> A
     shape = prediction.shape
     match values:
         case "classes":
-            return generator.integers(0, shape[1], shape[0])
+            return np.asarray(generator.integers(0, shape[1], shape[0]))
         case "lists of classes":
             targets = np.full(shape, -1)
             targets[:, :2] = [0, shape[1] - 1]
