@@ -54,11 +54,13 @@ optimizer:
 lr_scheduler: null
 lr_step: epoch
 clip_grad_norm: null
+clip_grad_value: null
 slices: null
 bitwise: false
 shard_optimizer: false
 sync_batch_norm: false
 early_stopping: null
+ema: null
 gradient_check: {every: 1, memory: 128 MB, threads: null}
 checkpoint: {every: 1 epoch, keep: 3}
 compiled: false
