@@ -46,6 +46,7 @@ from nn_manual.layers.self_attention import CausalSelfAttention, MultiheadAttent
 from nn_manual.layers.shape import Flatten, Identity, Unflatten
 from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
 from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmin
+from nn_manual.layers.stochastic_depth import StochasticDepth
 from nn_manual.layers.time_pooling import PaddedTimePool, TimePool
 from nn_manual.layers.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from nn_manual.layers.upsampling import Upsample
@@ -142,6 +143,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "StochasticDepth",
     "Sum",
     "Tanh",
     "Tanhshrink",
