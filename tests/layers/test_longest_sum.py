@@ -46,6 +46,7 @@ from nn_manual.layers import (
     MaxPool3d,
     Softmax,
     Softmin,
+    StochasticDepth,
 )
 from nn_manual.model.memory import give_parameters
 from nn_manual.registry import components
@@ -57,6 +58,7 @@ TABLE: list[tuple[Layer, Shape, int]] = [
     (LogSoftmax(1), (2, 7, 3), 7),
     (Softmin(0), (2, 7, 3), 2),
     (Dropout(), (4, 3), 1),
+    (StochasticDepth(0.5, "row"), (4, 3), 1),
     (LearnedPositions(9, 4), (5, 6, 4), 5),  # grad_weight, over the batch
     (BatchNorm1d(3), (5, 3, 4), 20),  # the means and the parameters' gradients, over batch and length
     (BatchNorm2d(3), (2, 3, 4, 5), 40),
