@@ -46,10 +46,12 @@ from nn_manual.layers.self_attention import CausalSelfAttention, MultiheadAttent
 from nn_manual.layers.shape import Flatten, Identity, Unflatten
 from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
 from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmin
+from nn_manual.layers.spectral_norm import SpectralNorm
 from nn_manual.layers.stochastic_depth import StochasticDepth
 from nn_manual.layers.time_pooling import PaddedTimePool, TimePool
 from nn_manual.layers.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from nn_manual.layers.upsampling import Upsample
+from nn_manual.layers.weight_norm import WeightNorm
 from nn_manual.layers.with_buffers import LayerWithBuffers
 from nn_manual.layers.with_lengths import LayerWithLengths
 from nn_manual.layers.with_noise import LayerWithNoise
@@ -143,6 +145,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SpectralNorm",
     "StochasticDepth",
     "Sum",
     "Tanh",
@@ -151,6 +154,7 @@ __all__ = [
     "TimePool",
     "Unflatten",
     "Upsample",
+    "WeightNorm",
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.dropout import Dropout, draw_mask
 from nn_manual.streams import RowGenerator

@@ -31,6 +31,8 @@ FILLED = {
     **{name: {"weight"} for name in ("Embedding", "LearnedPositions", "Linear")},
     **{f"{name}{num_dims}d": {"weight"} for name in ("Conv", "ConvTranspose") for num_dims in (1, 2, 3)},
     **{f"{name}Attention": {"in_proj_weight", "out_proj.weight"} for name in ("CausalSelf", "Multihead")},
+    "WeightNorm": {"parametrizations.weight.original1"},
+    "SpectralNorm": {"parametrizations.weight.original"},
     **{
         name: {f"weight_{map}_l{k}{way}" for map in ("ih", "hh") for k in (0, 1) for way in ("", "_reverse")}
         for name in ("RNN", "LSTM", "GRU", "PaddedRNN", "PaddedLSTM", "PaddedGRU")
