@@ -5,6 +5,7 @@ from nn_manual.layers.adaptive_pooling import AdaptiveAvgPool1d, AdaptiveAvgPool
 from nn_manual.layers.average_pooling import AvgPool1d, AvgPool2d, AvgPool3d
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from nn_manual.layers.bilinear import Bilinear
 from nn_manual.layers.branches import Concat, Sum
 from nn_manual.layers.composite import Composite
 from nn_manual.layers.containers import Residual
@@ -75,6 +76,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
     "CausalSelfAttention",
     "ChannelShuffle",
     "CircularPad1d",

@@ -135,6 +135,7 @@ def _inside(layer: Layer) -> torch.nn.Module:
 
 #: Classes, or functions that make a module, for layers of ours.
 ADAPTED: dict[str, Callable[..., torch.nn.Module]] = {
+    "Bilinear": Bilinear,
     "CausalSelfAttention": CausalSelfAttention,
     "MultiheadAttention": SelfAttention,
     "Upsample": Upsample,
