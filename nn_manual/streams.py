@@ -66,13 +66,12 @@ class RowGenerator:
         """
         if not shape:
             raise ValueError("random numbers are drawn in rows: the shape () has none")
-        num_before, size = self._first_row * math.prod(shape[1:]), math.prod(shape)
-        count, num_skipped = divmod(num_before, NUMBERS_A_COUNT)
-        counter = [count, self._num_arrays, self._step, self._layer]
-        self._num_arrays += 1
-        philox = np.random.Philox(key=self._key, counter=np.array(counter, np.uint64))
-        numbers = np.random.Generator(philox).random(num_skipped + size, np.float32)
-        return numbers[num_skipped:].reshape(shape)
+        return self._numbers(self._first_row * math.prod(shape[1:]), math.prod(shape)).reshape(shape)
+
+    def random_of_batch(self) -> np.float32:
+        """One number as those of `random`, which each part of the batch draws alike."""
+        number: np.float32 = self._numbers(0, 1)[0]
+        return number
 
     def standard_normal(self, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
         """Normal numbers with mean 0 and variance 1, otherwise as `random`. Each of its numbers is moved to the middle
@@ -82,6 +81,14 @@ class RowGenerator:
 
         quantiles: npt.NDArray[np.float64] = ndtri(self.random(shape).astype(np.float64) + 2.0**-25)
         return quantiles.astype(np.float32)
+
+    def _numbers(self, num_before: int, size: int) -> npt.NDArray[np.float32]:
+        """The next array's numbers, without so many before them."""
+        count, num_skipped = divmod(num_before, NUMBERS_A_COUNT)
+        counter = [count, self._num_arrays, self._step, self._layer]
+        self._num_arrays += 1
+        philox = np.random.Philox(key=self._key, counter=np.array(counter, np.uint64))
+        return np.random.Generator(philox).random(num_skipped + size, np.float32)[num_skipped:]
 
 
 def _sequence(seed: int, stream: Stream, *counters: int) -> np.random.SeedSequence:

@@ -115,3 +115,12 @@ def test_the_ends_are_no_infinities(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = np.array([0, 1 - 2.0**-24], np.float32)
     monkeypatch.setattr(RowGenerator, "random", lambda self, shape: ends)  # noqa: ARG005
     np.testing.assert_allclose(RowGenerator(0, 0, 0).standard_normal((2,)), [-5.42, 5.42], atol=0.01)
+
+
+def test_a_number_of_the_batch_is_that_of_its_first_row() -> None:
+    """Whatever the part that draws it, and beside other arrays."""
+    whole = RowGenerator(3, 1, 4).random((64,))
+    for first_row in (0, 1, 63):
+        part = RowGenerator(3, 1, 4, first_row=first_row)
+        assert part.random_of_batch() == whole[0]
+        assert part.random_of_batch() != whole[0]

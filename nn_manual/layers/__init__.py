@@ -5,6 +5,7 @@ from nn_manual.layers.adaptive_pooling import AdaptiveAvgPool1d, AdaptiveAvgPool
 from nn_manual.layers.average_pooling import AvgPool1d, AvgPool2d, AvgPool3d
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from nn_manual.layers.bilinear import Bilinear
 from nn_manual.layers.branches import Concat, Sum
 from nn_manual.layers.composite import Composite
 from nn_manual.layers.containers import Residual
@@ -46,9 +47,12 @@ from nn_manual.layers.self_attention import CausalSelfAttention, MultiheadAttent
 from nn_manual.layers.shape import Flatten, Identity, Unflatten
 from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
 from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmin
+from nn_manual.layers.spectral_norm import SpectralNorm
+from nn_manual.layers.stochastic_depth import StochasticDepth
 from nn_manual.layers.time_pooling import PaddedTimePool, TimePool
 from nn_manual.layers.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from nn_manual.layers.upsampling import Upsample
+from nn_manual.layers.weight_norm import WeightNorm
 from nn_manual.layers.with_buffers import LayerWithBuffers
 from nn_manual.layers.with_lengths import LayerWithLengths
 from nn_manual.layers.with_noise import LayerWithNoise
@@ -72,6 +76,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
     "CausalSelfAttention",
     "ChannelShuffle",
     "CircularPad1d",
@@ -142,6 +147,8 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SpectralNorm",
+    "StochasticDepth",
     "Sum",
     "Tanh",
     "Tanhshrink",
@@ -149,6 +156,7 @@ __all__ = [
     "TimePool",
     "Unflatten",
     "Upsample",
+    "WeightNorm",
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",

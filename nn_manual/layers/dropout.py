@@ -134,10 +134,13 @@ class Dropout3d(ChannelDropout):
         return [(cls(), (4, 3, 1, 2, 1)), (cls(0), (2, 2, 2, 2, 2))]
 
 
-def draw_mask(mask: Array, p: float, generator: RowGenerator) -> None:
-    """Fill the mask with 0 with probability p, and otherwise with 1 / (1 - p)."""
-    kept = generator.random(mask.shape or (1,)).reshape(mask.shape) >= p  # a number alone is a row of one
-    mask[...] = kept * (0 if p == 1 else 1 / (1 - p))
+def draw_mask(mask: Array, p: float, generator: RowGenerator, *, of_batch: bool = False) -> None:
+    """Fill the mask with 0 with probability p, and otherwise with 1 / (1 - p): each number for itself, or all with
+    what is drawn for the whole batch.
+    """
+    shape = mask.shape or (1,)  # a number alone is a row of one
+    drawn = generator.random_of_batch() if of_batch else generator.random(shape).reshape(mask.shape)
+    mask[...] = (drawn >= p) * (0 if p == 1 else 1 / (1 - p))
 
 
 def check_mask(layer: LayerWithNoise, input_shape: Shape) -> None:

@@ -19,6 +19,7 @@ from nn_manual.layers import (
     Dropout3d,
     Layer,
     MultiheadAttention,
+    StochasticDepth,
 )
 from nn_manual.layers.composite import descendants
 from nn_manual.layers.with_noise import LayerWithNoise
@@ -32,7 +33,7 @@ from nn_manual.unroll.syntax import Name
 
 #: The layers whose masks the script can draw, and their fields for the probability of a 0.
 MASKED: dict[type[Layer], str] = {
-    **dict.fromkeys((Dropout, Dropout1d, Dropout2d, Dropout3d), "p"),
+    **dict.fromkeys((Dropout, Dropout1d, Dropout2d, Dropout3d, StochasticDepth), "p"),
     **dict.fromkeys((CausalSelfAttention, MultiheadAttention), "dropout"),
 }
 
@@ -65,7 +66,8 @@ def _masks(config: RunConfig, script: Script, model: Sequential, rows: str) -> I
         if name.layer:
             layer = layers[name.layer]
             p = getattr(layer, MASKED[type(layer)])
-            shape = f"({rows}, {', '.join(map(str, view.shape[1:]))})"
+            of_batch = isinstance(layer, StochasticDepth) and layer.mode == "batch"
+            shape = f"({1 if of_batch else rows}, {', '.join(map(str, view.shape[1:]))})"
             kept = f"random({drawing.index(name.layer)}, step, {shape}) >= {p}"
             yield f"{name} = (({kept}) * {0 if p == 1 else f'(1 / (1 - {p}))'}).astype(np.{config.dtype})"
 

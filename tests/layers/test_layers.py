@@ -20,7 +20,7 @@ from plain_layers import LAYERS, bound, each_layer, inputs, our_results
 
 from nn_manual import Sequential
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers import CELU, LSTM, Activation, Hardsigmoid, Layer, LayerNorm, Linear, PReLU, Tanhshrink
+from nn_manual.layers import CELU, LSTM, Activation, Bilinear, Hardsigmoid, Layer, LayerNorm, Linear, PReLU, Tanhshrink
 from nn_manual.layers.activations import Piecewise
 from nn_manual.layers.recurrent import Recurrent
 from nn_manual.model.initializers import Constant
@@ -28,9 +28,11 @@ from nn_manual.registry import components
 
 #: The parameters of each layer that an initializer fills: the weights of linear maps and of tables, no other.
 FILLED = {
-    **{name: {"weight"} for name in ("Embedding", "LearnedPositions", "Linear")},
+    **{name: {"weight"} for name in ("Bilinear", "Embedding", "LearnedPositions", "Linear")},
     **{f"{name}{num_dims}d": {"weight"} for name in ("Conv", "ConvTranspose") for num_dims in (1, 2, 3)},
     **{f"{name}Attention": {"in_proj_weight", "out_proj.weight"} for name in ("CausalSelf", "Multihead")},
+    "WeightNorm": {"parametrizations.weight.original1"},
+    "SpectralNorm": {"parametrizations.weight.original"},
     **{
         name: {f"weight_{map}_l{k}{way}" for map in ("ih", "hh") for k in (0, 1) for way in ("", "_reverse")}
         for name in ("RNN", "LSTM", "GRU", "PaddedRNN", "PaddedLSTM", "PaddedGRU")
@@ -56,7 +58,9 @@ def torch_results(layer: Layer, input: Array, grad_output: Array) -> tuple[Array
     parameters = {name: torch.from_numpy(array.copy()).requires_grad_() for name, array in vars(layer.param).items()}
     leaf = torch.from_numpy(input.copy()).requires_grad_()
     if hasattr(torch.nn, type(layer).__name__) and not isinstance(layer, OF_FLOAT32):
-        output = torch.func.functional_call(getattr(torch.nn, type(layer).__name__)(**options), parameters, leaf)
+        given_to_it = (leaf, leaf) if isinstance(layer, Bilinear) else (leaf,)  # of the input with itself
+        module = getattr(torch.nn, type(layer).__name__)(**options)
+        output = torch.func.functional_call(module, parameters, given_to_it)
         output = output[0] if isinstance(layer, Recurrent) else output  # without the last state
     else:
         output = layer.reference(leaf, **parameters)

@@ -23,6 +23,7 @@ from nn_manual.layers import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
+    Bilinear,
     CausalSelfAttention,
     Conv1d,
     Conv2d,
@@ -46,6 +47,7 @@ from nn_manual.layers import (
     MaxPool3d,
     Softmax,
     Softmin,
+    StochasticDepth,
 )
 from nn_manual.model.memory import give_parameters
 from nn_manual.registry import components
@@ -57,6 +59,10 @@ TABLE: list[tuple[Layer, Shape, int]] = [
     (LogSoftmax(1), (2, 7, 3), 7),
     (Softmin(0), (2, 7, 3), 2),
     (Dropout(), (4, 3), 1),
+    (StochasticDepth(0.5, "row"), (4, 3), 1),
+    (Bilinear(3, 3, 1), (2, 3), 9),  # over the products
+    (Bilinear(1, 1, 2), (5, 6, 1), 30),  # grad_weight, over the batch
+    (Bilinear(3, 3, 7), (2, 3), 42),  # grad_input, over the outputs and both factors
     (LearnedPositions(9, 4), (5, 6, 4), 5),  # grad_weight, over the batch
     (BatchNorm1d(3), (5, 3, 4), 20),  # the means and the parameters' gradients, over batch and length
     (BatchNorm2d(3), (2, 3, 4, 5), 40),

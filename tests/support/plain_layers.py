@@ -11,15 +11,16 @@ from comparing import freeze, frozen
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.layers import Layer, LayerWithBuffers, LayerWithLengths, LayerWithNoise
+from nn_manual.layers.parametrized import Parametrized
 from nn_manual.model.memory import bind
 from nn_manual.registry import components, examples
 
 
 def is_plain(layer: Layer) -> bool:
-    """Whether it is a function of numbers and parameters alone. What is made of layers, draws, keeps something, heeds
+    """Whether it is a function of numbers and parameters alone. What has layers inside, draws, keeps something, heeds
     lengths, or looks something up has tests of its own.
     """
-    special = LayerWithBuffers | LayerWithNoise | LayerWithLengths
+    special = LayerWithBuffers | LayerWithNoise | LayerWithLengths | Parametrized
     is_special = isinstance(layer, special) or isinstance(layer.domain, range)
     return not (layer.children() or is_special)
 

@@ -108,6 +108,7 @@ SCHEDULED = [
     ["batch_size=1000"],
     ["model.1={Dropout: {p: 0.25}}", "model.3={Dropout: {p: 1}}", "seed=3"],
     ["model.1={Dropout: {p: 0.25}}", "batch_size=1000", "dtype=float64"],
+    ["model.1={StochasticDepth: {p: 0.25, mode: batch}}", "model.3={StochasticDepth: {p: 0.3, mode: row}}"],
     ["model.1=LayerNorm: {normalized_shape: 16}", "model.3={SiLU: {}}", "loss.CrossEntropyLoss.weight=[1, 3]"],
     ["model.1={BatchNorm1d: {num_features: 16, momentum: null}}", "model.3={Sigmoid: {}}"],
     ["model.3={Softmax: {dim: -1}}", "loss.CrossEntropyLoss.reduction=sum", "loss.CrossEntropyLoss.ignore_index=1"],

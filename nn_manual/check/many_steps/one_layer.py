@@ -45,10 +45,32 @@ class PaddedEmbedding(torch.nn.Embedding):
         return torch.where(torch.eq(input, self.padding_idx).unsqueeze(-1), output.detach(), output)
 
 
+class _WithoutOut:
+    """torch's spectral normalization, which writes its vectors when its iterations are done: torch.vmap can't write to
+    `out`.
+    """
+
+    eps: float
+    _u: torch.Tensor
+    _v: torch.Tensor
+
+    @torch.no_grad()
+    def _power_method(self, weight_mat: torch.Tensor, n_power_iterations: int) -> None:
+        left, right = self._u, self._v
+        for _ in range(n_power_iterations):
+            left = torch.nn.functional.normalize(weight_mat.mv(right), dim=0, eps=self.eps)
+            right = torch.nn.functional.normalize(weight_mat.mT.mv(left), dim=0, eps=self.eps)
+        self._u.copy_(left)
+        self._v.copy_(right)
+
+
 def stackable(module: torch.nn.Module) -> torch.nn.Module:
-    """The module; where torch.vmap makes it compute something else, made to compute the same."""
+    """The module; where torch.vmap makes it compute something else, or nothing, made to compute the same."""
     if type(module) is torch.nn.Embedding and module.padding_idx is not None:
         module.__class__ = PaddedEmbedding
+    for inner in module.modules():
+        if type(inner).__name__ == "_SpectralNorm":
+            inner.__class__ = type("SpectralNorm", (_WithoutOut, type(inner)), {})
     return module
 
 

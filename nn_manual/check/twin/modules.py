@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import torch
+from torch.nn.utils import parametrizations
 
+from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, text_of
 from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import buffer_shapes, counter_names
@@ -95,6 +98,14 @@ class _PaddedByItself:
             self.padding_mode = "constant"  # the word of torch.nn.functional.pad
 
 
+class Bilinear(torch.nn.Bilinear):
+    """torch.nn.Bilinear of one array with itself."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # one array for two
+        """The output."""
+        return super().forward(input, input)
+
+
 class Upsample(torch.nn.Upsample):
     """torch's, which takes several factors as a tuple alone."""
 
@@ -103,10 +114,33 @@ class Upsample(torch.nn.Upsample):
         super().__init__(scale_factor=tuple(scale_factor.tolist()) if several else scale_factor, **settings)
 
 
-ADAPTED: dict[str, type[torch.nn.Module]] = {
+def weight_norm(*, layer: Layer, name: str, dim: int | None) -> torch.nn.Module:
+    """torch's weight normalization of torch's class for the layer."""
+    module: torch.nn.Module = parametrizations.weight_norm(_inside(layer), name, -1 if dim is None else dim)
+    return module
+
+
+def spectral_norm(*, layer: Layer, **settings: Any) -> torch.nn.Module:
+    """torch's spectral normalization of torch's class for the layer."""
+    with torch.random.fork_rng(devices=[]):
+        return parametrizations.spectral_norm(_inside(layer), **settings)
+
+
+def _inside(layer: Layer) -> torch.nn.Module:
+    """torch's class for a layer, with memory: on the meta device, these functions take half a second."""
+    if defines(layer, "reference"):
+        raise CannotStandIn(f"{type(layer).__name__} has its own reference")
+    return fitting_module(layer.torch_class or type(layer).__name__, layer).to_empty(device="cpu")
+
+
+#: Classes, or functions that make a module, for layers of ours.
+ADAPTED: dict[str, Callable[..., torch.nn.Module]] = {
+    "Bilinear": Bilinear,
     "CausalSelfAttention": CausalSelfAttention,
     "MultiheadAttention": SelfAttention,
     "Upsample": Upsample,
+    "SpectralNorm": spectral_norm,
+    "WeightNorm": weight_norm,
     **{name: type(name, (_PaddedByItself, getattr(torch.nn, name)), {}) for name in ("Conv1d", "Conv2d", "Conv3d")},
     **{name: type(name, (_OutputAlone, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
     **{f"Padded{name}": type(name, (_OverLengths, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
@@ -115,14 +149,18 @@ ADAPTED: dict[str, type[torch.nn.Module]] = {
 
 def name_in_torch(name: str) -> str:
     """What torch.nn calls the class that stands for ours of this name."""
-    bases = ADAPTED[name].__mro__ if name in ADAPTED else ()
+    made_by = ADAPTED.get(name)
+    if inspect.isfunction(made_by):
+        return f"utils.parametrizations.{made_by.__name__}"
+    bases = made_by.__mro__ if isinstance(made_by, type) else ()
     return next((base.__name__ for base in bases if base.__module__.startswith("torch.")), name)
 
 
 def torch_module(ours: Any, name: str) -> torch.nn.Module:
     """torch.nn's class of this name, made with the fields of a layer or loss. Raises CannotStandIn."""
     torch_class = ADAPTED.get(name) or getattr(torch.nn, name, None)
-    if not (isinstance(torch_class, type) and issubclass(torch_class, torch.nn.Module)):
+    is_class = isinstance(torch_class, type) and issubclass(torch_class, torch.nn.Module)
+    if torch_class is None or not (is_class or name in ADAPTED):
         raise CannotStandIn(f"torch.nn has no class {name}")
     arguments = _with_tensors(settings(ours))
     try:

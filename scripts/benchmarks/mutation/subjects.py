@@ -43,6 +43,7 @@ LAYER_HELPERS = (
     *("_grad_of_rows", "_places", "_image", "_write_grad_weight", "_add_bias", "_write_grad_bias"),
     *("around", "back", "sources", "moved", "moved_back"),
     *("_attend", "_map", "_map_backward", "_scores", "_exponential", "function", "passes"),
+    *("weight_of", "write_grads", "_norm", "_matrix", "_products", "_iterate", "_normalize", "_value"),
 )
 
 #: The same of a loss.
