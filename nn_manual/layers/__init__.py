@@ -1,7 +1,7 @@
 """Layers: each its configuration, its formulas and their derivation."""
 
 from nn_manual.layers.activations import GELU, Activation, ReLU, Sigmoid, SiLU, Tanh
-from nn_manual.layers.adaptive_pooling import AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d
+from nn_manual.layers.adaptive_average_pooling import AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d
 from nn_manual.layers.average_pooling import AvgPool1d, AvgPool2d, AvgPool3d
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -167,7 +167,7 @@ class InstanceNorm(OverGroups):
 
     num_features: int
     eps: float = 1e-5
-    affine: bool = False
+    affine: bool = field(default=False, kw_only=True)  # before it, torch has momentum
 
     def __post_init__(self) -> None:
         if self.num_features < 1:
