@@ -13,6 +13,7 @@ from plain_layers import CLASSES, LAYERS, bound, inputs, our_results
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers import Layer, TimePool
+from nn_manual.layers.adaptive_pooling import AdaptivePooling
 from nn_manual.layers.fast_forms import rows
 from nn_manual.layers.group_normalization import OverGroups
 from nn_manual.layers.padding import Padding
@@ -23,7 +24,7 @@ from nn_manual.layers.resampling import AlongEachDimension
 from nn_manual.layers.windowed_map import WindowedMap
 
 #: Layers whose docstrings say in words what is more than a few lines of numpy: their own tests have loops instead.
-IN_WORDS = (AlongEachDimension, OverGroups, Padding, Pooling, Rearranging, Recurrent, WindowedMap)
+IN_WORDS = (AdaptivePooling, AlongEachDimension, OverGroups, Padding, Pooling, Rearranging, Recurrent, WindowedMap)
 STATED = [(layer, shape) for layer, shape in LAYERS if not isinstance(layer, IN_WORDS)]
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)

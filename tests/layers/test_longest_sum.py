@@ -17,6 +17,9 @@ from nn_manual.layers import (
     GRU,
     LSTM,
     RNN,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
@@ -52,6 +55,9 @@ from nn_manual.registry import components
 
 #: Layer, shape of its input, and the longest of its sums, with where that is.
 TABLE: list[tuple[Layer, Shape, int]] = [
+    (AdaptiveMaxPool1d(2), (1, 1, 5), 2),  # the bins of 3 overlap
+    (AdaptiveMaxPool2d([5, 3]), (1, 1, 2, 4), 6),  # of 2 numbers one is in 3 bins, of 4 one is in 2
+    (AdaptiveMaxPool3d(2), (1, 1, 2, 4, 6), 1),
     (Softmax(1), (2, 7, 3), 7),  # the sum of the exponentials, that of grad_output * output
     (Softmax(-1), (2, 7, 3), 3),
     (LogSoftmax(1), (2, 7, 3), 7),

@@ -13,6 +13,9 @@ import torch
 from nn_manual import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
@@ -24,6 +27,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.layers.windows import of_each
 
 MAX: list[Any] = [MaxPool1d, MaxPool2d, MaxPool3d]
+ADAPTIVE_MAX: list[Any] = [AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d]
 AVERAGE: list[Any] = [AvgPool1d, AvgPool2d, AvgPool3d]
 
 
@@ -245,3 +249,39 @@ def test_what_is_not_finite_spreads_over_its_image_alone() -> None:
     assert np.isnan(output[0, 1]).any()
     output[0, 1] = 1
     assert (output == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("pool", "shape"), [example for owner in ADAPTIVE_MAX for example in owner.examples()], ids=repr
+)
+def test_the_largest_of_bins_in_loops(pool: Any, shape: Shape) -> None:
+    input = np.random.default_rng(0).standard_normal(shape)
+    output, saved = pool.forward(input)
+    grad_output = np.random.default_rng(1).standard_normal(output.shape)
+    expected, grad_input = np.empty(output.shape), np.zeros(shape)
+    for n, c, *place in np.ndindex(output.shape):
+        axes = zip(place, output.shape[2:], shape[2:], strict=True)
+        bins = tuple(slice(at * size // count, math.ceil((at + 1) * size / count)) for at, count, size in axes)
+        numbers = input[n, c][bins]
+        expected[n, c, *place] = numbers.max()
+        grad_input[n, c][bins][np.unravel_index(numbers.argmax(), numbers.shape)] += grad_output[n, c, *place]
+    np.testing.assert_array_equal(output, expected)
+    np.testing.assert_allclose(pool.backward(saved, grad_output), grad_input, rtol=1e-14)
+
+
+@pytest.mark.parametrize("num_dims", [1, 2, 3])
+def test_the_largest_of_bins_as_in_torch(num_dims: int) -> None:
+    """Ties, infinity and NaN, with bins that overlap and more bins than numbers."""
+    generator = np.random.default_rng(0)
+    for _ in range(40):
+        size, count = (generator.integers(1, 6, num_dims).tolist() for _ in range(2))
+        input = generator.choice([-np.inf, np.inf, np.nan, 0.0, 0.0, 1.0], (1, 2, *size))
+        leaf = torch.from_numpy(input.copy()).requires_grad_()
+        theirs = getattr(torch.nn, f"AdaptiveMaxPool{num_dims}d")(count if num_dims > 1 else count[0])(leaf)
+        ours = ADAPTIVE_MAX[num_dims - 1](count)
+        output, saved = ours.forward(input)
+        np.testing.assert_array_equal(output, theirs.detach().numpy())
+        grad_output = generator.standard_normal(output.shape)
+        theirs.backward(torch.from_numpy(grad_output))
+        assert leaf.grad is not None
+        np.testing.assert_allclose(ours.backward(saved, grad_output), leaf.grad.numpy(), rtol=1e-14, atol=1e-14)

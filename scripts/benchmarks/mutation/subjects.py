@@ -41,7 +41,7 @@ LAYER_HELPERS = (
     *("_exact", "_tanh", "one_way", "one_way_backward", "over_all_times", "stacked", "stacked_backward", "_turn"),
     *("_derivatives", "_nonlinearity", "_weight", "_count", "matrices", "_neighbours", "_normalized_rows"),
     *("_grad_of_rows", "_places", "_image", "_write_grad_weight", "_add_bias", "_write_grad_bias"),
-    *("around", "back", "sources", "moved", "moved_back"),
+    *("around", "back", "sources", "moved", "moved_back", "_largest", "_to_places", "_take_larger"),
     *("_attend", "_map", "_map_backward", "_scores", "_exponential", "function", "passes"),
 )
 
