@@ -20,6 +20,7 @@ from nn_manual.layers import (
     AdaptiveMaxPool1d,
     AdaptiveMaxPool2d,
     AdaptiveMaxPool3d,
+    AlphaDropout,
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
@@ -37,18 +38,23 @@ from nn_manual.layers import (
     Dropout1d,
     Dropout2d,
     Dropout3d,
+    FeatureAlphaDropout,
+    Fold,
     GroupNorm,
     InstanceNorm1d,
     InstanceNorm2d,
     InstanceNorm3d,
     Layer,
     LearnedPositions,
+    LocalResponseNorm,
     LogSoftmax,
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
     Softmax,
+    Softmax2d,
     Softmin,
+    Unfold,
 )
 from nn_manual.model.memory import give_parameters
 from nn_manual.registry import components
@@ -62,7 +68,14 @@ TABLE: list[tuple[Layer, Shape, int]] = [
     (Softmax(-1), (2, 7, 3), 3),
     (LogSoftmax(1), (2, 7, 3), 7),
     (Softmin(0), (2, 7, 3), 2),
+    (Softmax2d(), (2, 7, 3, 8), 7),
+    (LocalResponseNorm(5), (2, 7, 8), 5),
+    (LocalResponseNorm(5), (2, 3, 8), 3),
     (Dropout(), (4, 3), 1),
+    (AlphaDropout(), (4, 3), 1),
+    (FeatureAlphaDropout(), (4, 3, 5), 1),
+    (Unfold([2, 3], stride=[2, 1]), (1, 1, 4, 9), 3),  # a number of a row lies in three windows
+    (Fold([4, 9], [2, 3], stride=[2, 1]), (1, 6, 14), 3),
     (LearnedPositions(9, 4), (5, 6, 4), 5),  # grad_weight, over the batch
     (BatchNorm1d(3), (5, 3, 4), 20),  # the means and the parameters' gradients, over batch and length
     (BatchNorm2d(3), (2, 3, 4, 5), 40),
