@@ -118,8 +118,12 @@ class Windows:
                 )
 
     def first_inside(self, num_windows: Shape) -> Array:
-        """The number, row by row, of the first place of each window that isn't in the frame before the image."""
-        number = np.zeros(num_windows, np.intp)
+        """The number, row by row, of the first place of each window that isn't in the frame before the image: 0 for all
+        where there is none.
+        """
+        if not any(self._frame):
+            return np.zeros((), np.intp)
+        number: Array = np.zeros(num_windows, np.intp)
         for axis, kernel, stride, padding, dilation in self._by_axis():
             start = np.minimum(np.arange(num_windows[axis]) * stride - padding, 0)
             across = start.reshape(-1, *[1] * (self.num_dims - 1 - axis))
