@@ -44,6 +44,7 @@ from nn_manual.layers.padding_classes import (
     ZeroPad3d,
 )
 from nn_manual.layers.piecewise_activations import Hardtanh, LeakyReLU, ReLU6, Threshold
+from nn_manual.layers.power_pooling import LPPool1d, LPPool2d, LPPool3d
 from nn_manual.layers.random_slope import RReLU
 from nn_manual.layers.rearranging import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from nn_manual.layers.rnn import RNN
@@ -114,6 +115,9 @@ __all__ = [
     "InstanceNorm1d",
     "InstanceNorm2d",
     "InstanceNorm3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "Layer",
     "LayerNorm",
     "LayerWithBuffers",

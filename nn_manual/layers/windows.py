@@ -117,6 +117,11 @@ class Windows:
                     f"{input_shape}, kernel_size is {kernel}, dilation {dilation} and padding {padding}"
                 )
 
+    def counts(self, image_size: Shape, num_windows: Shape, dtype: np.dtype[np.generic]) -> Array:
+        """How many numbers of each window lie in an image of this size."""
+        count: Array = np.sum(list(self.of(np.ones((1, 1, *image_size), dtype), num_windows)), axis=0)[0, 0]
+        return count
+
     def first_inside(self, num_windows: Shape) -> Array:
         """The number, row by row, of the first place of each window that isn't in the frame before the image: 0 for all
         where there is none.

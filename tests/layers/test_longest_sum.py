@@ -48,6 +48,9 @@ from nn_manual.layers import (
     LearnedPositions,
     LocalResponseNorm,
     LogSoftmax,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
@@ -61,6 +64,9 @@ from nn_manual.registry import components
 
 #: Layer, shape of its input, and the longest of its sums, with where that is.
 TABLE: list[tuple[Layer, Shape, int]] = [
+    (LPPool1d(2, 3), (1, 1, 6), 3),
+    (LPPool2d(4, [2, 3], stride=1), (1, 1, 4, 4), 6),
+    (LPPool3d(2, 2, stride=1), (1, 1, 4, 4, 4), 8),
     (AdaptiveMaxPool1d(2), (1, 1, 5), 2),  # the bins of 3 overlap
     (AdaptiveMaxPool2d([5, 3]), (1, 1, 2, 4), 6),  # of 2 numbers one is in 3 bins, of 4 one is in 2
     (AdaptiveMaxPool3d(2), (1, 1, 2, 4, 6), 1),

@@ -19,6 +19,9 @@ from nn_manual import (
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
@@ -27,6 +30,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.layers.windows import of_each
 
 MAX: list[Any] = [MaxPool1d, MaxPool2d, MaxPool3d]
+LP: list[Any] = [LPPool1d, LPPool2d, LPPool3d]
 ADAPTIVE_MAX: list[Any] = [AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d]
 AVERAGE: list[Any] = [AvgPool1d, AvgPool2d, AvgPool3d]
 
@@ -285,3 +289,37 @@ def test_the_largest_of_bins_as_in_torch(num_dims: int) -> None:
         theirs.backward(torch.from_numpy(grad_output))
         assert leaf.grad is not None
         np.testing.assert_allclose(ours.backward(saved, grad_output), leaf.grad.numpy(), rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("num_dims", [1, 2, 3])
+def test_norms_as_in_torch(num_dims: int) -> None:
+    """With windows that are all 0, numbers below 0, and windows beyond the image."""
+    generator = np.random.default_rng(0)
+    for norm_type in (1, 2, 2.0, 4):
+        for ceil_mode in (False, True):
+            settings = norm_type, 3, int(generator.integers(1, 4))
+            input = generator.integers(-2, 3, (2, 2, *[5 + ceil_mode] * num_dims)).astype(float)
+            input[0] = 0
+            ours = LP[num_dims - 1](*settings, ceil_mode=ceil_mode)
+            leaf = torch.from_numpy(input.copy()).requires_grad_()
+            theirs = getattr(torch.nn, f"LPPool{num_dims}d")(*settings, ceil_mode=ceil_mode)(leaf)
+            output, saved = ours.forward(input)
+            np.testing.assert_allclose(output, theirs.detach().numpy(), rtol=1e-13)
+            grad_output = generator.standard_normal(output.shape)
+            theirs.backward(torch.from_numpy(grad_output))
+            assert leaf.grad is not None
+            np.testing.assert_allclose(ours.backward(saved, grad_output), leaf.grad.numpy(), rtol=1e-12, atol=1e-13)
+
+
+def test_norms_by_hand() -> None:
+    """sqrt(9 + 16) = 5; the gradient of 3 is 3 / 5."""
+    pool = LPPool1d(2, 2)
+    output, saved = pool.forward(np.array([[[3.0, 4, 0, 0]]]))
+    assert output.tolist() == [[[5, 0]]]
+    np.testing.assert_allclose(pool.backward(saved, np.array([[[10.0, 10]]])), [[[6, 8, 0, 0]]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("norm_type", [0, 0.5, 3, -2, math.inf, math.nan])
+def test_a_power_out_of_range(norm_type: float) -> None:
+    with pytest.raises(ValueError, match=r"^norm_type must be 1 or even, not"):
+        LPPool1d(norm_type, 2)
