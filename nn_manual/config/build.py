@@ -12,7 +12,16 @@ from nn_manual.config.contracts import check_contract
 from nn_manual.config.layer_fields import LayerField, layer_field, without_none
 from nn_manual.config.leaf import describe, described, read_leaf
 from nn_manual.config.repeat import layers_of
-from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_in, taken_out, type_hints
+from nn_manual.config.stand_ins import (
+    Unfinished,
+    default,
+    has_errors,
+    is_of_stand_in,
+    nearest_node,
+    replaced,
+    stand_ins_of,
+    type_hints,
+)
 from nn_manual.config.user_classes import CannotImport, Importer, is_import_path
 from nn_manual.config.yaml_tree import MAX_ERRORS, Errors, Node, Place
 from nn_manual.errors import ComponentError, place_in, raise_if_nobodys_fault, words_of
@@ -76,9 +85,8 @@ class Builder:
         arguments = self.arguments(cls, label, node, path, **given)
         if not isinstance(node.value, dict):
             return MISSING
-        arguments = {name: value for name, value in arguments.items() if not _has_errors(value)}
-        hints = type_hints(cls)
-        stand_ins = {field.name: stand_in(field, hints[field.name]) for field in fields(cls) if field.init}
+        arguments = {name: value for name, value in arguments.items() if not has_errors(value)}
+        stand_ins = stand_ins_of(cls)
         found = {name for name in node.value if name in stand_ins and name not in arguments}
         arguments = stand_ins | arguments
         while MISSING not in arguments.values() and len(found) < MAX_ERRORS:
@@ -86,13 +94,11 @@ class Builder:
                 thing = cls(**arguments)
             except ValueError as error:
                 name = str(error).partition(" ")[0]
-                if name in found:  # there is no value to go on with
+                if name in found or is_of_stand_in(str(error), label, found):  # there is no value to go on with
                     break
                 self.errors.add(nearest_node(node, name).name_place, str(error))
                 found.add(name)
-                if name in stand_ins:
-                    arguments[name] = stand_ins[name]
-                elif not taken_out(arguments, name):
+                if not replaced(arguments, stand_ins, name):
                     break
             else:
                 return thing if len(self.errors.found) == num_errors else MISSING
@@ -103,7 +109,7 @@ class Builder:
         layers = self.layers(label, node, path)
         if layers is MISSING:
             return MISSING
-        if _has_errors(layers):
+        if has_errors(layers):
             return Unfinished(label, layers)
         try:
             return cls.without_memory(*layers) if cls is Sequential else cls(*layers)
@@ -173,11 +179,10 @@ class Builder:
         self.places[path] = place
         if is_import_path(name):
             return self.users_own(kind, name, place, arguments, f"{path}.{name}", **given)
-        known = named(kind)
-        if name not in known:
+        if name not in named(kind):
             self.errors.add(place, unknown(kind, name))
             return MISSING
-        return self.construct(known[name], name, arguments, f"{path}.{name}", **given)
+        return self.construct(named(kind)[name], name, arguments, f"{path}.{name}", **given)
 
     def users_own(self, kind: type, name: str, place: Place, arguments: Node, path: str, **given: Any) -> Any:
         """A component of the user's own class, whose code may raise anything."""
@@ -243,8 +248,3 @@ class Builder:
             self.errors.add(node.name_place, f"{label} takes a list of layers, not {describe(node.value)}")
             return MISSING
         return [self.component(Layer, item, f"{path}.{index}") for index, item in enumerate(node.value)]
-
-
-def _has_errors(value: Any) -> bool:
-    """Whether `value` is a list of layers in which some layer couldn't be made."""
-    return isinstance(value, list) and any(item is MISSING or _has_errors(item) for item in value)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from nn_manual.config.build import Builder
 from nn_manual.config.config_file import dump_yaml, plain_of
 from nn_manual.config.run_config import Layers
 from nn_manual.config.user_classes import Importer, why_not_found
 from nn_manual.config.users_code import kept_streams
-from nn_manual.config.yaml_tree import Errors, Place, read_tree
+from nn_manual.config.yaml_tree import Errors, Place, parse_scalar, read_tree
 from nn_manual.layers import Layer
 from nn_manual.layers.composite import descendants
 from nn_manual.model import Sequential
+
+#: What YAML writes for numbers that aren't finite. A config has none of them, and a layer that was made in Python may.
+NOT_FINITE = {".inf": math.inf, "-.inf": -math.inf, ".nan": math.nan}
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ def parse_model(text: str, source: str, layer_folder: Path) -> Sequential:
     from the folder. Raises ConfigError, which names the `source` and each place in the text.
     """
     errors = Errors()
-    tree = read_tree(text, partial(Place, source), errors)
+    tree = read_tree(text, partial(Place, source), errors, _scalar)
     arguments = {}
     if tree is not None:
         builder = Builder(layer_folder, Importer(layer_folder), errors)
@@ -50,6 +54,11 @@ def parse_model(text: str, source: str, layer_folder: Path) -> Sequential:
     parts = _Model(**arguments)
     tied = [(first, name) for first, name in parts.tied]
     return Sequential(*parts.model, dtype=parts.dtype, tied=tied)
+
+
+def _scalar(text: str) -> Any:
+    """What unquoted text stands for."""
+    return NOT_FINITE[text] if text in NOT_FINITE else parse_scalar(text)
 
 
 def _check_held(layers: Iterable[Layer]) -> None:

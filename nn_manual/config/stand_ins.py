@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import MISSING, Field
+from dataclasses import MISSING, Field, fields
 from functools import lru_cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -21,12 +21,23 @@ class Unfinished(list[Any]):
         self.name = name
 
 
+def has_errors(value: Any) -> bool:
+    """Whether `value` is a list of layers in which some layer couldn't be made."""
+    return isinstance(value, list) and any(item is MISSING or has_errors(item) for item in value)
+
+
 def default(field: Field[Any]) -> Any:
     """A field's default, MISSING where it has none."""
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def stand_in(field: Field[Any], hint: Any) -> Any:
+def stand_ins_of(cls: Any) -> dict[str, Any]:
+    """What stands in for each argument of a dataclass."""
+    hints = type_hints(cls)
+    return {field.name: _stand_in(field, hints[field.name]) for field in fields(cls) if field.init}
+
+
+def _stand_in(field: Field[Any], hint: Any) -> Any:
     """The default, or 1 where there is none and the type of the field has numbers."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return 1 if default(field) is MISSING and (int in members or float in members) else default(field)
@@ -42,9 +53,21 @@ def nearest_node(node: Node, path: str) -> Node:
     return node
 
 
-def taken_out(arguments: dict[str, Any], path: str) -> bool:
-    """Take the value at a path such as "groups.0.lr" out of the arguments. Returns whether there was one."""
+def replaced(arguments: dict[str, Any], stand_ins: dict[str, Any], path: str) -> bool:
+    """Replace an argument by what stands in for it, or take the value at a path such as "groups.0.lr" out of the
+    arguments. Returns whether there was one.
+    """
+    if path in stand_ins:
+        arguments[path] = stand_ins[path]
+        return True
     match path.split("."):
         case [name, index, key] if name in arguments:
             return arguments[name][int(index)].pop(key, MISSING) is not MISSING
     return False
+
+
+def is_of_stand_in(text: str, label: str, found: set[str]) -> bool:
+    """Whether an error may be about what stands in for a setting that was `found` to be wrong: it is about the whole
+    object `label`, or cites such a setting.
+    """
+    return bool(found) and (text.startswith(f"{label} ") or any(f"{name}=" in text for name in found))

@@ -111,12 +111,27 @@ def read_file(path: str | os.PathLike[str]) -> str:
         raise ConfigError(f"{place}: is not UTF-8: {error.reason} {content[error.start]:#04x}") from None
 
 
-def read_tree(text: str, locate: Locate, errors: Errors) -> Node | None:
-    """The tree of a YAML document; None where the text has no tree. All that is wrong is recorded in `errors`."""
+def parse_scalar(text: str) -> Any:
+    """What unquoted text stands for, by the table at the top."""
+    if text in ("", "~", "null"):
+        return None
+    if text in ("true", "false"):
+        return text == "true"
+    if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
+        return int(text)
+    if _FLOAT.fullmatch(text) and math.isfinite(float(text)) and not becomes_zero(text):
+        return float(text)
+    return text
+
+
+def read_tree(text: str, locate: Locate, errors: Errors, scalar: Callable[[str], Any] = parse_scalar) -> Node | None:
+    """The tree of a YAML document; None where the text has no tree. All that is wrong is recorded in `errors`. `scalar`
+    says what unquoted text stands for.
+    """
     try:
         loader: Any = yaml.SafeLoader(text)  # Any: its stubs leave the events' methods untyped
         try:
-            return _Reader(loader, locate, errors).document()
+            return _Reader(loader, locate, errors, scalar).document()
         except (ValueError, OverflowError) as error:  # PyYAML's chr() of "\U00110000", its int() of %YAML 9999...
             mark, message = loader.get_mark(), str(error)
     except yaml.MarkedYAMLError as error:
@@ -137,19 +152,6 @@ def plain(node: Node) -> Any:
     return node.value
 
 
-def parse_scalar(text: str) -> Any:
-    """What unquoted text stands for, by the table at the top."""
-    if text in ("", "~", "null"):
-        return None
-    if text in ("true", "false"):
-        return text == "true"
-    if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
-        return int(text)
-    if _FLOAT.fullmatch(text) and math.isfinite(float(text)) and not becomes_zero(text):
-        return float(text)
-    return text
-
-
 def becomes_zero(text: str) -> bool:
     """Whether the text is a number, not 0, that is so near to 0 that float64 rounds it to 0."""
     return bool(_FLOAT.fullmatch(text) and not float(text) and re.match(r"[^eE]*[1-9]", text))
@@ -168,8 +170,8 @@ def _end_of(text: str) -> tuple[int, int]:
 class _Reader:
     """Builds the tree out of the events, by recursive descent."""
 
-    def __init__(self, loader: Any, locate: Locate, errors: Errors) -> None:
-        self.loader, self.locate, self.errors = loader, locate, errors
+    def __init__(self, loader: Any, locate: Locate, errors: Errors, scalar: Callable[[str], Any]) -> None:
+        self.loader, self.locate, self.errors, self.scalar = loader, locate, errors, scalar
 
     def document(self) -> Node | None:
         """The only document in the stream."""
@@ -197,7 +199,7 @@ class _Reader:
         elif isinstance(event, yaml.MappingStartEvent):
             value = self.entries(depth + 1)
         elif isinstance(event, yaml.ScalarEvent):
-            value = event.value if event.style else parse_scalar(event.value)  # a style is a kind of quotes
+            value = event.value if event.style else self.scalar(event.value)  # a style is a kind of quotes
         else:
             value = f"*{event.anchor}"  # an alias, refused above: text, so that the rest is still looked at
         return Node(value, place, name_place or place)

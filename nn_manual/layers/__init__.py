@@ -1,7 +1,9 @@
 """Layers: each its configuration, its formulas and their derivation."""
 
 from nn_manual.layers.activations import GELU, Activation, ReLU, Sigmoid, SiLU, Tanh
-from nn_manual.layers.adaptive_pooling import AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d
+from nn_manual.layers.adaptive_average_pooling import AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d
+from nn_manual.layers.adaptive_max_pooling import AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d
+from nn_manual.layers.alpha_dropout import AlphaDropout, FeatureAlphaDropout
 from nn_manual.layers.average_pooling import AvgPool1d, AvgPool2d, AvgPool3d
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
@@ -13,12 +15,14 @@ from nn_manual.layers.convolution import Conv1d, Conv2d, Conv3d
 from nn_manual.layers.dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
 from nn_manual.layers.embedding import Embedding, LearnedPositions
 from nn_manual.layers.exponential_units import CELU, ELU, SELU
+from nn_manual.layers.folding import Fold, Unfold
 from nn_manual.layers.gated_linear_unit import GLU
 from nn_manual.layers.group_normalization import GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from nn_manual.layers.gru import GRU
 from nn_manual.layers.hard_activations import Hardshrink, Hardsigmoid, Hardswish, Softshrink
 from nn_manual.layers.learned_slope import PReLU
 from nn_manual.layers.linear import Linear
+from nn_manual.layers.local_response import LocalResponseNorm
 from nn_manual.layers.lstm import LSTM
 from nn_manual.layers.max_pooling import MaxPool1d, MaxPool2d, MaxPool3d
 from nn_manual.layers.normalization import LayerNorm, RMSNorm
@@ -41,12 +45,14 @@ from nn_manual.layers.padding_classes import (
     ZeroPad3d,
 )
 from nn_manual.layers.piecewise_activations import Hardtanh, LeakyReLU, ReLU6, Threshold
+from nn_manual.layers.power_pooling import LPPool1d, LPPool2d, LPPool3d
+from nn_manual.layers.random_slope import RReLU
 from nn_manual.layers.rearranging import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from nn_manual.layers.rnn import RNN
 from nn_manual.layers.self_attention import CausalSelfAttention, MultiheadAttention
 from nn_manual.layers.shape import Flatten, Identity, Unflatten
 from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
-from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmin
+from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from nn_manual.layers.spectral_norm import SpectralNorm
 from nn_manual.layers.stochastic_depth import StochasticDepth
 from nn_manual.layers.time_pooling import PaddedTimePool, TimePool
@@ -70,6 +76,10 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AlphaDropout",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
@@ -98,7 +108,9 @@ __all__ = [
     "Dropout2d",
     "Dropout3d",
     "Embedding",
+    "FeatureAlphaDropout",
     "Flatten",
+    "Fold",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
@@ -108,6 +120,9 @@ __all__ = [
     "InstanceNorm1d",
     "InstanceNorm2d",
     "InstanceNorm3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "Layer",
     "LayerNorm",
     "LayerWithBuffers",
@@ -116,6 +131,7 @@ __all__ = [
     "LeakyReLU",
     "LearnedPositions",
     "Linear",
+    "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
     "MaxPool1d",
@@ -131,6 +147,7 @@ __all__ = [
     "PixelShuffle",
     "PixelUnshuffle",
     "RMSNorm",
+    "RReLU",
     "ReLU",
     "ReLU6",
     "ReflectionPad1d",
@@ -143,6 +160,7 @@ __all__ = [
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softmax2d",
     "Softmin",
     "Softplus",
     "Softshrink",
@@ -155,6 +173,7 @@ __all__ = [
     "Threshold",
     "TimePool",
     "Unflatten",
+    "Unfold",
     "Upsample",
     "WeightNorm",
     "ZeroPad1d",

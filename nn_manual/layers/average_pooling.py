@@ -77,8 +77,7 @@ class AvgPool(Pooling):
         if self.count_include_pad:  # the frame is a part of the image
             windows = Windows(self.num_dims, windows.kernel_size, windows.stride, 0)
             size = tuple(n + 2 * frame for n, frame in zip(size, of_each(self.padding, self.num_dims), strict=True))
-        count: Array = np.sum(list(windows.of(np.ones((1, 1, *size), dtype), num_windows)), axis=0)[0, 0]
-        return count
+        return windows.counts(size, num_windows, dtype)
 
 
 @dataclass(eq=False)

@@ -12,6 +12,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Domain, Shape, size_of
 from nn_manual.defaults import default, defines, take_from_behind
+from nn_manual.layers.settings import after_settings, take_settings
 
 #: The base that a layer gets if its class has one of these methods and doesn't name the base.
 BASE_OF_METHOD: dict[str, type[Any]] = {}
@@ -69,8 +70,14 @@ class LayerDefaults(ABC):
         def forward(self, input: Array) -> tuple[Array, Any]: ...  # noqa: D102 - as above
         def backward(self, saved: Any, grad_output: Array) -> Array: ...  # noqa: D102 - as above
 
+    def __post_init__(self) -> None:
+        """Take the settings: a subclass may raise ValueError for those out of range."""
+        take_settings(self)
+
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        if "__post_init__" in vars(cls):
+            cls.__post_init__ = after_settings(cls.__post_init__)  # type: ignore[method-assign]  # the same, on plain values
         for method, base in BASE_OF_METHOD.items():
             # Not issubclass: ABCMeta would remember its answer.
             if hasattr(cls, method) and base not in cls.__mro__:

@@ -13,7 +13,7 @@ import numpy as np
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d
-from nn_manual.layers.composite import Composite
+from nn_manual.layers.composite import Composite, check_are_layers
 from nn_manual.layers.embedding import Embedding
 from nn_manual.layers.linear import Linear
 from nn_manual.layers.shape import Identity
@@ -30,10 +30,7 @@ class Branches(Composite):
             raise TypeError(f"branches must be a list of layers, not {type(self.branches).__name__}")
         if not self.branches:
             raise ValueError("branches must be at least one, not none at all")
-        for index, branch in enumerate(self.branches):
-            if not isinstance(branch, Layer):
-                found = f"the class {branch.__name__}" if isinstance(branch, type) else type(branch).__name__
-                raise TypeError(f"branches.{index} must be a layer, not {found}")
+        check_are_layers("branches", self.branches)
         self.branches = [*self.branches]
         domains = {branch.domain for branch in self.branches}
         if not any(isinstance(domain, range) for domain in domains):
@@ -176,8 +173,6 @@ class Concat(Branches):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.dim, bool) or not isinstance(self.dim, int):
-            raise TypeError(f"dim must be an integer, not {self.dim!r}")
         if self.dim == 0:
             raise ValueError("dim must not be 0, the batch")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from nn_manual.arrays import Shape
 from nn_manual.defaults import default
@@ -73,3 +73,11 @@ def shapes_of_chain(layers: Mapping[str, Layer], input_shape: Shape) -> dict[str
         shapes[name] = input_shape
         input_shape = layer.output_shape(input_shape)
     return shapes
+
+
+def check_are_layers(name: str, layers: Iterable[object]) -> None:
+    """Raise TypeError, which begins with the name of the field, for one of several things that is no layer."""
+    for index, layer in enumerate(layers):
+        if not isinstance(layer, Layer):
+            found = f"the class {layer.__name__}" if isinstance(layer, type) else type(layer).__name__
+            raise TypeError(f"{name}.{index} must be a layer, not {found}")

@@ -9,7 +9,7 @@ from typing import Any
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d
-from nn_manual.layers.composite import Composite, shapes_of_chain
+from nn_manual.layers.composite import Composite, check_are_layers, shapes_of_chain
 from nn_manual.layers.linear import Linear
 
 
@@ -25,7 +25,8 @@ class Residual(Composite):
 
     Derivation: the input goes two ways. d output / d input = 1 + d branch(input) / d input, so by the chain rule the
     gradients of the two ways add. d output / d branch(input) = 1, so the branch's last layer gets grad_output as it is.
-    Raises ValueError for no layers, and for layers that don't keep the shape.
+    Raises ValueError for no layers, and for layers that don't keep the shape; TypeError for what is no
+    layer.
     """
 
     layers: tuple[Layer, ...]
@@ -33,6 +34,7 @@ class Residual(Composite):
     def __init__(self, *layers: Layer) -> None:
         if not layers:
             raise ValueError("layers must be at least one: a Residual without layers would double its input")
+        check_are_layers("layers", layers)
         self.layers = layers
         self.domain = layers[0].domain
 

@@ -143,11 +143,11 @@ def draw_mask(mask: Array, p: float, generator: RowGenerator, *, of_batch: bool 
     mask[...] = (drawn >= p) * (0 if p == 1 else 1 / (1 - p))
 
 
-def check_mask(layer: LayerWithNoise, input_shape: Shape) -> None:
-    """Raise ValueError if the layer's mask was drawn for an input of another shape."""
-    drawn, needed = layer.noise.mask.shape, layer.noise_shapes(input_shape)["mask"]
+def check_mask(layer: LayerWithNoise, input_shape: Shape, name: str = "mask") -> None:
+    """Raise ValueError if the layer's mask, or its noise of another name, was drawn for an input of another shape."""
+    drawn, needed = vars(layer.noise)[name].shape, layer.noise_shapes(input_shape)[name]
     if drawn != needed:
         raise ValueError(
-            f"{type(layer).__name__} has a mask of shape {drawn}, its input has {input_shape} and needs {needed}: the "
-            "composite in which it stands must say in input_shapes what its children get"
+            f"{type(layer).__name__} has a {name} of shape {drawn}, its input has {input_shape} and needs {needed}: "
+            "the composite in which it stands must say in input_shapes what its children get"
         )

@@ -186,7 +186,7 @@ class InstanceNorm(OverGroups):
 
     num_features: int
     eps: float = 1e-5
-    affine: bool = False
+    affine: bool = field(default=False, kw_only=True)  # before it, torch has momentum
     bias: bool = field(default=True, kw_only=True)  # as GroupNorm's
 
     def __post_init__(self) -> None:

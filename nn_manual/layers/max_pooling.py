@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,8 +14,22 @@ from nn_manual.layers.pooling import Pooling
 from nn_manual.layers.windows import Sizes
 
 
+class OfLargest(Layer):
+    """A layer that takes the largest of several numbers, and remembers its place."""
+
+    def _take_larger(self, largest: Array, place: Array, numbers: Array, number: int) -> None:
+        """Write those of the `numbers` to `largest` that are larger, or that are no numbers, and to `place` the
+        `number` of the place that they come from, which is larger than all before. So of equal ones the first stays,
+        and of those that are no numbers the last, as in torch.
+        """
+        takes = numbers > largest
+        np.maximum(largest, numbers, out=largest)  # a NaN stays
+        takes |= numbers != numbers
+        np.maximum(place, takes * place.dtype.type(number), out=place)  # in half the time of copyto(where=takes)
+
+
 @dataclass(eq=False)
-class MaxPool(Pooling):
+class MaxPool(OfLargest, Pooling):
     """The largest number of each window, input (batch, channels, *size).
 
     A `stride` of None is the kernel's size. The frame of `padding` holds -infinity. With `ceil_mode`, the last window
@@ -28,16 +42,16 @@ class MaxPool(Pooling):
 
     Derivation: d output / d input is 1 for the largest number of a window and 0 for the others. If several are the
     largest, the function has a kink, and torch takes the first. A number can be the largest of several windows: their
-    gradients add. Raises ValueError for sizes out of range, padding of more than half the kernel, an input of another
-    shape or smaller than the window, windows that lie in the padding alone, and a gradient that is not shaped as the
-    output.
+    gradients add. What is no number is larger than all, and the last one of several is the largest, as in torch. Raises
+    ValueError for sizes out of range, padding of more than half the kernel, an input of another shape or smaller than
+    the window, windows that lie in the padding alone, and a gradient that is not shaped as the output.
     """
 
     kernel_size: Sizes
     stride: Sizes | None = None
     padding: Sizes = 0
     dilation: Sizes = 1
-    ceil_mode: bool = False
+    ceil_mode: bool = field(default=False, kw_only=True)  # before it, torch has return_indices
 
     def __post_init__(self) -> None:
         self.windows = self._windows(self.dilation)
@@ -54,11 +68,12 @@ class MaxPool(Pooling):
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Shape]]:
         """The output. Saved are the place of the largest number of each window, and the input's shape."""
-        first, *others = self.windows.of(input, self.output_shape(input.shape)[2:], outside=-np.inf)
-        largest, place = first.copy(), np.zeros_like(first, np.min_scalar_type(len(others)))
+        num_windows = self.output_shape(input.shape)[2:]
+        first, *others = self.windows.of(input, num_windows, outside=-np.inf)
+        largest = first.copy()
+        place = np.full_like(first, self.windows.first_inside(num_windows), np.min_scalar_type(len(others)))
         for number, window in enumerate(others, start=1):
-            np.copyto(place, number, where=window > largest)
-            np.maximum(largest, window, out=largest)  # a NaN stays
+            self._take_larger(largest, place, window, number)
         return largest, (place, input.shape)
 
     def backward(self, saved: tuple[Array, Shape], grad_output: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
-from nn_manual.layers.windows import Sizes, check_images
+from nn_manual.layers.windows import Sizes, along, check_images
 from nn_manual.messages.text import counted
 
 #: By the number of dimensions, different numbers for the sides, and shapes of inputs.
@@ -160,9 +160,9 @@ class FrameOfTheImage(Padding):
             size = input.shape[axis]
             shape = (*input.shape[:axis], before + size + behind, *input.shape[axis + 1 :])
             output = np.empty_like(input, order="C", shape=shape)
-            output[_along(axis, slice(before, before + size))] = input
+            output[along(axis, slice(before, before + size))] = input
             for side, source in self._both(size, before, behind):
-                output[_along(axis, side)] = input[_along(axis, source)]
+                output[along(axis, side)] = input[along(axis, source)]
             input = output
         return input
 
@@ -170,9 +170,9 @@ class FrameOfTheImage(Padding):
         """As in every padding."""
         for axis, (before, behind) in reversed([*enumerate(self.sides, start=2)]):
             size = grad_output.shape[axis] - before - behind
-            grad_input = grad_output[_along(axis, slice(before, before + size))].copy()
+            grad_input = grad_output[along(axis, slice(before, before + size))].copy()
             for side, source in self._both(size, before, behind):
-                part, own = grad_output[_along(axis, side)], grad_input[_along(axis, source)]
+                part, own = grad_output[along(axis, side)], grad_input[along(axis, source)]
                 own += part if own.shape == part.shape else part.sum(axis=axis, keepdims=True)
             grad_output = grad_input
         return grad_output
@@ -183,11 +183,6 @@ class FrameOfTheImage(Padding):
         for side, source in zip(sides, self.sources(size, before, behind), strict=True):
             if side.stop > side.start:
                 yield side, source
-
-
-def _along(axis: int, part: slice) -> tuple[slice, ...]:
-    """The index of a part along an axis."""
-    return (*[slice(None)] * axis, part)
 
 
 @dataclass(eq=False)

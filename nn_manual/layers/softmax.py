@@ -8,6 +8,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
+from nn_manual.layers.windows import check_images
 
 
 @dataclass(eq=False)
@@ -34,19 +35,10 @@ class AlongDimension(Layer):
         return input_shape[self.dim] if input_shape else 1
 
 
-@dataclass(eq=False)
-class Softmax(AlongDimension):
-    """Softmax along dimension `dim`, any shape: numbers above 0 that add up to 1.
+class OfShares(Layer):
+    """Softmax along dimension `dim`: its formulas are in the docstrings of the classes."""
 
-        exponential = exp(input - input.max(axis=dim, keepdims=True))
-        output      = exponential / exponential.sum(axis=dim, keepdims=True)
-        grad_input  = output * (grad_output - (grad_output * output).sum(axis=dim, keepdims=True))
-
-    Derivation: with y = exp(x) / s and s the sum of all exp(x[k]), d y[i] / d x[j] = y[i] [i = j] - y[i] y[j] by the
-    quotient rule. So sum_i g[i] d y[i] / d x[j] = y[j] (g[j] - sum_i g[i] y[i]). The maximum is subtracted from all, so
-    no exponential overflows; this changes no quotient.
-    Raises ValueError for a dimension that the input doesn't have, and for a gradient that is not shaped as the output.
-    """
+    dim: int
 
     def forward(self, input: Array) -> tuple[Array, Array]:
         """The output, which is also what backward needs."""
@@ -61,6 +53,50 @@ class Softmax(AlongDimension):
         self.check_gradient(grad_output, output.shape)
         grad_input: Array = output * (grad_output - total(grad_output * output, self.dim))
         return grad_input
+
+
+@dataclass(eq=False)
+class Softmax(OfShares, AlongDimension):
+    """Softmax along dimension `dim`, any shape: numbers above 0 that add up to 1.
+
+        exponential = exp(input - input.max(axis=dim, keepdims=True))
+        output      = exponential / exponential.sum(axis=dim, keepdims=True)
+        grad_input  = output * (grad_output - (grad_output * output).sum(axis=dim, keepdims=True))
+
+    Derivation: with y = exp(x) / s and s the sum of all exp(x[k]), d y[i] / d x[j] = y[i] [i = j] - y[i] y[j] by the
+    quotient rule. So sum_i g[i] d y[i] / d x[j] = y[j] (g[j] - sum_i g[i] y[i]). The maximum is subtracted from all, so
+    no exponential overflows; this changes no quotient.
+    Raises ValueError for a dimension that the input doesn't have, and for a gradient that is not shaped as the output.
+    """
+
+
+@dataclass(eq=False)
+class Softmax2d(OfShares):
+    """Softmax over the channels of images, input (batch, channels, height, width): at each place they add up to 1.
+
+        exponential = exp(input - input.max(axis=1, keepdims=True))
+        output      = exponential / exponential.sum(axis=1, keepdims=True)
+        grad_input  = output * (grad_output - (grad_output * output).sum(axis=1, keepdims=True))
+
+    Derivation: as Softmax's, along dimension 1. Raises ValueError for an input of another shape, and for a gradient
+    that is not shaped as the output.
+    """
+
+    dim = 1
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Two images, and all square."""
+        return [(cls(), (2, 3, 2, 4)), (cls(), (3, 3, 3, 3))]
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's shape."""
+        check_images("Softmax2d", input_shape, 2)
+        return input_shape
+
+    def longest_sum(self, input_shape: Shape) -> int:
+        """Over the channels."""
+        return input_shape[1]
 
 
 @dataclass(eq=False)

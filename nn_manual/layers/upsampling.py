@@ -36,8 +36,11 @@ class Upsample(AlongEachDimension):
         output     = rows @ input @ columns.T
         grad_input = rows.T @ grad_output @ columns
 
-    Derivation: as AdaptiveAvgPool2d: the same two products with other weights. Raises ValueError for settings out of
-    range or that don't go together, an input of another shape, and a gradient that is not shaped as the output.
+    Derivation: output[i, j] = sum_h sum_w rows[i, h] input[h, w] columns[j, w], so grad_input[h, w] =
+    sum_i sum_j rows[i, h] grad_output[i, j] columns[j, w]. In one and three dimensions there is one matrix less, or one
+    more. 0 times infinity is not a number: so infinity and NaN spread over their whole row and column, in torch over
+    their neighbours alone. Raises ValueError for settings out of range or that don't go together, an input of another
+    shape, and a gradient that is not shaped as the output.
     """
 
     size: Sizes | None = None

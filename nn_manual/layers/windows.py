@@ -42,6 +42,11 @@ def check_images(name: str, input_shape: Shape, num_dims: int, channels: str = "
         raise ValueError(f"{name} takes (batch, {channels}, {names_of(num_dims)}), the input has shape {input_shape}")
 
 
+def along(axis: int, part: slice) -> tuple[slice, ...]:
+    """The index of a part along an axis."""
+    return (*[slice(None)] * axis, part)
+
+
 @dataclass
 class Windows:
     """Windows of `kernel_size` numbers that are `dilation` apart. The windows are `stride` apart, in an image of
@@ -75,14 +80,15 @@ class Windows:
         sizes = []
         for axis, kernel, stride, padding, dilation in self._by_axis():
             room = input_shape[2 + axis] + 2 * padding - dilation * (kernel - 1) - 1
-            if room < 0:
+            count = room // stride + 1
+            if self.ceil_mode and room % stride and count * stride < input_shape[2 + axis] + padding:
+                count += 1
+            if count < 1:
                 raise ValueError(
                     f"{name} has windows of {dilation * (kernel - 1) + 1} in dimension {2 + axis}, "
                     f"the input has shape {input_shape} and a padding of {padding}"
                 )
-            sizes.append(room // stride + 1)
-            if self.ceil_mode and room % stride and sizes[-1] * stride < input_shape[2 + axis] + padding:
-                sizes[-1] += 1
+            sizes.append(count)
         return tuple(sizes)
 
     def image_size(self, name: str, places_shape: Shape, extra: Sequence[int]) -> Shape:
@@ -110,6 +116,24 @@ class Windows:
                     f"{name} has windows that lie in the padding alone in dimension {2 + axis}: the input has shape "
                     f"{input_shape}, kernel_size is {kernel}, dilation {dilation} and padding {padding}"
                 )
+
+    def counts(self, image_size: Shape, num_windows: Shape, dtype: np.dtype[np.generic]) -> Array:
+        """How many numbers of each window lie in an image of this size."""
+        count: Array = np.sum(list(self.of(np.ones((1, 1, *image_size), dtype), num_windows)), axis=0)[0, 0]
+        return count
+
+    def first_inside(self, num_windows: Shape) -> Array:
+        """The number, row by row, of the first place of each window that isn't in the frame before the image: 0 for all
+        where there is none.
+        """
+        if not any(self._frame):
+            return np.zeros((), np.intp)
+        number: Array = np.zeros(num_windows, np.intp)
+        for axis, kernel, stride, padding, dilation in self._by_axis():
+            start = np.minimum(np.arange(num_windows[axis]) * stride - padding, 0)
+            across = start.reshape(-1, *[1] * (self.num_dims - 1 - axis))
+            number = number * kernel - across // dilation  # rounded up, since it is negative
+        return number
 
     def most_windows(self, name: str, input_shape: Shape) -> int:
         """The largest number of windows that contain the same number of the image. `name` is the layer's."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.defaults import defines
-from nn_manual.errors import LayerError, raise_if_nobodys_fault
+from nn_manual.errors import LayerError
 from nn_manual.layers.base import BASE_OF_METHOD, Layer
 from nn_manual.layers.composite import Composite, buffer_names, descendants, has_buffers
 from nn_manual.layers.with_buffers import LayerWithBuffers
@@ -25,16 +24,14 @@ NOT_FOR_PARAMETERS = ("input", "output")
 
 
 def check_layers(*layers: Layer) -> None:
-    """Raise TypeError for a field of integers that has a float. Raise LayerError where these layers, or those they are
-    made of, break the contract: a field with the name of an attribute that the model sets; a parameter whose name means
-    something else; a method that returns no shapes or no names; a composite with parameters or buffers beside those of
-    its children, or one that doesn't move theirs; a layer without an `infer` of its own whose forward is for training
-    only.
+    """Raise LayerError where these layers, or those they are made of, break the contract: a field with the name of an
+    attribute that the model sets; a parameter whose name means something else; a method that returns no shapes or no
+    names; a composite with parameters or buffers beside those of its children, or one that doesn't move theirs; a layer
+    without an `infer` of its own whose forward is for training only.
     """
     for layer in layers:
         check_layers(*layer.children().values())  # first: a composite's shapes are put together from theirs
         _check_fields(layer)
-        _check_integers(layer)
         _check_names(layer, checked_shapes(layer, "parameter_shapes", layer.parameter_shapes()))
         _check_base(layer)
         if isinstance(layer, LayerWithBuffers):
@@ -61,31 +58,6 @@ def _check_names(layer: Layer, shapes: Mapping[str, Shape]) -> None:
             others = ", ".join(NOT_FOR_PARAMETERS)
             text = f"a parameter can't be called {name!r}, nor any of {others}, and its name can't begin with __"
             raise LayerError(f"{type(layer).__name__}: {text}")
-
-
-def _check_integers(layer: Layer) -> None:
-    """Raise TypeError as a config does for a field of integers, such as in_features, that has a float."""
-    try:
-        names = _fields_of_integers(type(layer))
-    except Exception as error:  # an annotation may be any text, and only a config needs it
-        raise_if_nobodys_fault(error)
-        return
-    for name in names:
-        if _has_float(value := getattr(layer, name, None)):
-            raise TypeError(f"{type(layer).__name__}: {name} must be an integer, not {value!r}")
-
-
-@functools.lru_cache
-def _fields_of_integers(layer_class: type[Layer]) -> list[str]:
-    """The fields that take integers and no other numbers. Annotations are texts: to read them takes 0.3 ms."""
-    kinds = {name: {hint, *get_args(hint)} for name, hint in get_type_hints(layer_class).items()}
-    return [name for name, kinds_of_one in kinds.items() if int in kinds_of_one and float not in kinds_of_one]
-
-
-def _has_float(value: object) -> bool:
-    if isinstance(value, tuple | list):
-        return any(map(_has_float, value))
-    return isinstance(value, float | np.floating)
 
 
 def checked_shapes(layer: Layer, method: str, shapes: Any) -> dict[str, Shape]:

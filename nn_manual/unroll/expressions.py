@@ -176,9 +176,11 @@ def _copy(operation: TracedOperation, says: Says) -> Expression:
 
 
 def filled(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], said: Expression) -> Expression:
-    """The expression of a new array that is filled with one number; `said` is the expression of this number."""
+    """The expression of a new array that is filled with one number, or with an array that broadcasts; `said` is the
+    expression of what fills it.
+    """
     sizes = str(shape[0]) if len(shape) == 1 else str(shape)
-    if value in (0, 1):
+    if np.ndim(value) == 0 and value in (0, 1):
         return of(f"np.{'ones' if value else 'zeros'}({sizes}, np.{dtype})")
     return of(f"np.full({sizes}, ", *said.parts, f", np.{dtype})")
 

@@ -271,6 +271,19 @@ def test_a_field_with_an_error_is_not_blamed_for_its_stand_in(errors_of: ErrorsO
     ]
 
 
+def test_settings_that_go_together_are_not_blamed_for_a_stand_in(errors_of: ErrorsOf) -> None:
+    """Without its only size, an Upsample has none; 1 channel stands in for 0."""
+    for layer, error in (
+        ("Upsample: {size: 0}", "size must be at least 1, not 0"),
+        ("Upsample: {size: two}", "size must be an integer or a list, not the text 'two'"),
+        ("Upsample: {scale_factor: [1, 0]}", "scale_factor must be above 0, not [1.0, 0.0]"),
+        ("Conv1d: {in_channels: 0, out_channels: 4, kernel_size: 1, groups: 2}",
+         "in_channels must be at least 1, not 0"),
+    ):
+        [found] = [each for each in errors_of(valid_but(8, f"  - {layer}")) if "the input has" not in each]
+        assert found.endswith(f": {error}")
+
+
 def test_missing_keys_are_named_together(errors_of: ErrorsOf) -> None:
     assert errors_of("seed: 1\n") == [
         "run.yaml:1:1: the config needs data and batch_size and epochs and model and loss and optimizer"

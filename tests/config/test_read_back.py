@@ -71,7 +71,9 @@ class Infinite(Doubling):
 
 @dataclass(eq=False)
 class NumPys(Doubling):
-    k: float = np.float32(0.5)
+    k: float = 0.5
+    def __post_init__(self):
+        self.k = np.float32(self.k)
 """
 
 CONFIG = """\

@@ -13,7 +13,9 @@ from plain_layers import CLASSES, LAYERS, bound, inputs, our_results
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers import Layer, TimePool
+from nn_manual.layers.adaptive_pooling import AdaptivePooling
 from nn_manual.layers.fast_forms import rows
+from nn_manual.layers.folding import Folding
 from nn_manual.layers.group_normalization import OverGroups
 from nn_manual.layers.padding import Padding
 from nn_manual.layers.pooling import Pooling
@@ -23,7 +25,10 @@ from nn_manual.layers.resampling import AlongEachDimension
 from nn_manual.layers.windowed_map import WindowedMap
 
 #: Layers whose docstrings say in words what is more than a few lines of numpy: their own tests have loops instead.
-IN_WORDS = (AlongEachDimension, OverGroups, Padding, Pooling, Rearranging, Recurrent, WindowedMap)
+IN_WORDS = (
+    *(AdaptivePooling, AlongEachDimension, Folding, OverGroups, Padding, Pooling, Rearranging, Recurrent),
+    WindowedMap,
+)
 STATED = [(layer, shape) for layer, shape in LAYERS if not isinstance(layer, IN_WORDS)]
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
@@ -48,11 +53,17 @@ def words(layer: Layer, input: Array) -> dict[str, Any]:
     shapes = {"input_shape": input.shape, "output_shape": layer.output_shape(input.shape), "time": input.shape[1]}
     if getattr(layer, "eps", 0) is None:
         shapes["eps"] = np.finfo(input.dtype).eps
-    functions = {"rows": rows, "ndtr": scipy.special.ndtr, "expit": scipy.special.expit}
+    functions = {"rows": rows, "over": over, "ndtr": scipy.special.ndtr, "expit": scipy.special.expit}
     functions |= {"softplus": lambda number: np.logaddexp(number, number.dtype.type(0))}
     shapes |= {"mask": np.ones((*input.shape[:2], 1), input.dtype)} if isinstance(layer, TimePool) else {}
     shapes |= {name: getattr(layer, name) for name in ("ALPHA", "SCALE") if hasattr(layer, name)}
     return {"axes": axes, "leading": tuple(range(input.ndim - len(axes))), **shapes, **functions}
+
+
+def over(array: Array, before: int, behind: int) -> Any:
+    """The sum over the channels from so many before each one to so many behind it."""
+    framed = np.pad(array, [(0, 0), (before, behind), *[(0, 0)] * (array.ndim - 2)])
+    return sum(framed[:, first : first + array.shape[1]] for first in range(before + behind + 1))
 
 
 @pytest.mark.parametrize("layer_class", [owner for owner in CLASSES if not issubclass(owner, IN_WORDS)])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from nn_manual import Dropout, Linear, MSELoss, Sequential, check_gradients
+from nn_manual import AlphaDropout, Dropout, FeatureAlphaDropout, Linear, MSELoss, Sequential, check_gradients
 from nn_manual.arrays import Array
 
 
@@ -87,3 +89,32 @@ def test_torch_gets_the_same_mask(dtype: str) -> None:
     report = check_gradients(model, MSELoss(), *batch)
     assert report.passed, str(report)
     assert "1.infer" in [comparison.name for comparison in report.comparisons]
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("layer", [AlphaDropout, FeatureAlphaDropout])
+def test_mean_and_variance_stay(layer: type[AlphaDropout], p: float) -> None:
+    """Of numbers with mean 0 and variance 1, to 1%; and what is dropped has one value."""
+    input = np.random.default_rng(0).standard_normal((400, 500))
+    output, _ = Sequential(layer(p), dtype="float64").forward(input)
+    assert abs(output.mean()) < 0.01 * 1.8
+    assert abs(output.var() - 1) < 0.02
+    scale = 1 / math.sqrt((1 - p) * (1 + p * 1.7580993408473766**2))
+    is_dropped = np.isclose(output, -scale * 1.7580993408473766 * (1 - p))
+    assert abs(is_dropped.mean() - p) < 0.01
+    kept = scale * (input + 1.7580993408473766 * p)
+    np.testing.assert_allclose(output[~is_dropped], kept[~is_dropped], rtol=1e-12, atol=1e-12)
+
+
+def test_alpha_dropout_of_all_and_nothing() -> None:
+    input = np.random.default_rng(0).standard_normal((5, 4))
+    np.testing.assert_array_equal(Sequential(AlphaDropout(0), dtype="float64").forward(input)[0], input)
+    assert (Sequential(AlphaDropout(1), dtype="float64").forward(input)[0] == 0).all()
+
+
+def test_a_channel_is_dropped_whole() -> None:
+    output, _ = Sequential(FeatureAlphaDropout(), dtype="float64").forward(np.ones((20, 30, 2, 3)))
+    assert (output == output[:, :, :1, :1]).all()
+    assert len(np.unique(output)) == 2
+    with pytest.raises(ValueError, match=r"^FeatureAlphaDropout takes \(batch, channels, ...\), the input has shape"):
+        FeatureAlphaDropout().output_shape((3,))

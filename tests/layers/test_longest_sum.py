@@ -17,6 +17,10 @@ from nn_manual.layers import (
     GRU,
     LSTM,
     RNN,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AlphaDropout,
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
@@ -35,34 +39,55 @@ from nn_manual.layers import (
     Dropout1d,
     Dropout2d,
     Dropout3d,
+    FeatureAlphaDropout,
+    Fold,
     GroupNorm,
     InstanceNorm1d,
     InstanceNorm2d,
     InstanceNorm3d,
     Layer,
     LearnedPositions,
+    LocalResponseNorm,
     LogSoftmax,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
     Softmax,
+    Softmax2d,
     Softmin,
     StochasticDepth,
+    Unfold,
 )
 from nn_manual.model.memory import give_parameters
 from nn_manual.registry import components
 
 #: Layer, shape of its input, and the longest of its sums, with where that is.
 TABLE: list[tuple[Layer, Shape, int]] = [
+    (LPPool1d(2, 3), (1, 1, 6), 3),
+    (LPPool2d(4, [2, 3], stride=1), (1, 1, 4, 4), 6),
+    (LPPool3d(2, 2, stride=1), (1, 1, 4, 4, 4), 8),
+    (AdaptiveMaxPool1d(2), (1, 1, 5), 2),  # the bins of 3 overlap
+    (AdaptiveMaxPool2d([5, 3]), (1, 1, 2, 4), 6),  # of 2 numbers one is in 3 bins, of 4 one is in 2
+    (AdaptiveMaxPool3d(2), (1, 1, 2, 4, 6), 1),
     (Softmax(1), (2, 7, 3), 7),  # the sum of the exponentials, that of grad_output * output
     (Softmax(-1), (2, 7, 3), 3),
     (LogSoftmax(1), (2, 7, 3), 7),
     (Softmin(0), (2, 7, 3), 2),
+    (Softmax2d(), (2, 7, 3, 8), 7),
+    (LocalResponseNorm(5), (2, 7, 8), 5),
+    (LocalResponseNorm(5), (2, 3, 8), 3),
     (Dropout(), (4, 3), 1),
     (StochasticDepth(0.5, "row"), (4, 3), 1),
     (Bilinear(3, 3, 1), (2, 3), 9),  # over the products
     (Bilinear(1, 1, 2), (5, 6, 1), 30),  # grad_weight, over the batch
     (Bilinear(3, 3, 7), (2, 3), 42),  # grad_input, over the outputs and both factors
+    (AlphaDropout(), (4, 3), 1),
+    (FeatureAlphaDropout(), (4, 3, 5), 1),
+    (Unfold([2, 3], stride=[2, 1]), (1, 1, 4, 9), 3),  # a number of a row lies in three windows
+    (Fold([4, 9], [2, 3], stride=[2, 1]), (1, 6, 14), 3),
     (LearnedPositions(9, 4), (5, 6, 4), 5),  # grad_weight, over the batch
     (BatchNorm1d(3), (5, 3, 4), 20),  # the means and the parameters' gradients, over batch and length
     (BatchNorm2d(3), (2, 3, 4, 5), 40),

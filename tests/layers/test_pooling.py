@@ -10,11 +10,28 @@ import numpy as np
 import pytest
 import torch
 
-from nn_manual import AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d
+from nn_manual import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+)
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.windows import of_each
 
 MAX: list[Any] = [MaxPool1d, MaxPool2d, MaxPool3d]
+LP: list[Any] = [LPPool1d, LPPool2d, LPPool3d]
+ADAPTIVE_MAX: list[Any] = [AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d]
 AVERAGE: list[Any] = [AvgPool1d, AvgPool2d, AvgPool3d]
 
 
@@ -69,6 +86,38 @@ def test_windows_that_reach_beyond(size: int, kernel: int, stride: int, padding:
     assert theirs(torch.zeros(1, 1, size)).shape == (1, 1, wanted)
 
 
+@pytest.mark.parametrize("num_dims", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding", "dilation"),
+    [(2, 3, 2, 0, 1),
+     (1, 3, 3, 0, 1), (3, 5, 4, 0, 1), (2, 6, 5, 1, 1), (3, 3, 2, 0, 2), (4, 3, 2, 0, 2), (2, 2, 2, 0, 2)],
+)
+def test_a_window_larger_than_the_image(
+    num_dims: int, size: int, kernel: int, stride: int, padding: int, dilation: int
+) -> None:
+    """With ceil_mode there is one where it begins inside and the stride fills what is missing."""
+    settings = (kernel, stride, padding)
+    largest: Any = MAX[num_dims - 1](*settings, dilation, ceil_mode=True)
+    pairs: list[Any] = [(largest, (*settings, dilation), f"MaxPool{num_dims}d")]
+    if dilation == 1:
+        pairs += [(AVERAGE[num_dims - 1](*settings, ceil_mode=True), settings, f"AvgPool{num_dims}d")]
+    input = np.random.default_rng(0).standard_normal((2, 1, *[size] * num_dims))
+    for ours, given, name in pairs:
+        leaf = torch.from_numpy(input.copy()).requires_grad_()
+        try:
+            theirs = getattr(torch.nn, name)(*given, ceil_mode=True)(leaf)
+        except RuntimeError:
+            with pytest.raises(ValueError, match=rf"^{name} (has windows|takes volumes)"):
+                ours.forward(input)
+            continue
+        output, saved = ours.forward(input)
+        np.testing.assert_allclose(output, theirs.detach().numpy(), rtol=1e-14)
+        grad_output = np.random.default_rng(1).standard_normal(output.shape)
+        theirs.backward(torch.from_numpy(grad_output))
+        assert leaf.grad is not None
+        np.testing.assert_allclose(ours.backward(saved, grad_output), leaf.grad.numpy(), rtol=1e-14)
+
+
 def test_a_divisor_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^divisor_override must not be 0$"):
         AvgPool2d(2, divisor_override=0)
@@ -106,6 +155,26 @@ def test_windows_in_the_frame_alone_are_refused() -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         pool.forward(np.zeros((1, 1, 2, 2)))
     assert pool.output_shape((1, 1, 2, 3)) == (1, 1, 3, 2)
+
+
+@pytest.mark.parametrize("num_dims", [1, 2, 3])
+def test_infinity_and_what_is_no_number_as_in_torch(num_dims: int) -> None:
+    """The frame of -infinity is the largest of no window, and of several NaNs the last one has the gradient."""
+    generator = np.random.default_rng(0)
+    for _ in range(30):
+        kernel, dilation = (int(n) for n in generator.integers(2, 4, 2))
+        settings = kernel, int(generator.integers(1, 3)), kernel // 2, dilation
+        shape = (1, 2, *generator.integers(5, 8, num_dims))
+        input = generator.choice([-np.inf, -np.inf, np.inf, np.nan, 0.0, 1.0], shape)
+        ours = MAX[num_dims - 1](*settings)
+        leaf = torch.from_numpy(input.copy()).requires_grad_()
+        theirs = getattr(torch.nn, type(ours).__name__)(*settings)(leaf)
+        output, saved = ours.forward(input)
+        np.testing.assert_array_equal(output, theirs.detach().numpy())
+        grad_output = generator.standard_normal(output.shape)
+        theirs.backward(torch.from_numpy(grad_output))
+        assert leaf.grad is not None
+        np.testing.assert_allclose(ours.backward(saved, grad_output), leaf.grad.numpy(), rtol=1e-14, atol=1e-14)
 
 
 @pytest.mark.slow
@@ -167,3 +236,90 @@ def test_images_smaller_than_the_window(pool: Any) -> None:
     message = f"{name} has windows of 3 in dimension 2, the input has shape (1, 1, 2, 4) and a padding of 0"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         pool.forward(np.zeros((1, 1, 2, 4)))
+
+
+def test_a_size_that_stays_is_no_size_of_a_sequence() -> None:
+    """torch takes no None there, and a list of it couldn't be compared with anything."""
+    with pytest.raises(TypeError, match=r"output_size must be .* a list of integers, not \[None\]"):
+        AdaptiveAvgPool1d([None])  # type: ignore[list-item]
+
+
+def test_what_is_not_finite_spreads_over_its_image_alone() -> None:
+    """In torch, over its bins alone: here it is a product with a matrix, and 0 times infinity is not a number."""
+    input = np.ones((2, 2, 4, 4))
+    input[0, 1, 3, 1] = np.inf
+    with np.errstate(invalid="ignore"):
+        output, _ = AdaptiveAvgPool2d(2).forward(input)
+    assert np.isnan(output[0, 1]).any()
+    output[0, 1] = 1
+    assert (output == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("pool", "shape"), [example for owner in ADAPTIVE_MAX for example in owner.examples()], ids=repr
+)
+def test_the_largest_of_bins_in_loops(pool: Any, shape: Shape) -> None:
+    input = np.random.default_rng(0).standard_normal(shape)
+    output, saved = pool.forward(input)
+    grad_output = np.random.default_rng(1).standard_normal(output.shape)
+    expected, grad_input = np.empty(output.shape), np.zeros(shape)
+    for n, c, *place in np.ndindex(output.shape):
+        axes = zip(place, output.shape[2:], shape[2:], strict=True)
+        bins = tuple(slice(at * size // count, math.ceil((at + 1) * size / count)) for at, count, size in axes)
+        numbers = input[n, c][bins]
+        expected[n, c, *place] = numbers.max()
+        grad_input[n, c][bins][np.unravel_index(numbers.argmax(), numbers.shape)] += grad_output[n, c, *place]
+    np.testing.assert_array_equal(output, expected)
+    np.testing.assert_allclose(pool.backward(saved, grad_output), grad_input, rtol=1e-14)
+
+
+@pytest.mark.parametrize("num_dims", [1, 2, 3])
+def test_the_largest_of_bins_as_in_torch(num_dims: int) -> None:
+    """Ties, infinity and NaN, with bins that overlap and more bins than numbers."""
+    generator = np.random.default_rng(0)
+    for _ in range(40):
+        size, count = (generator.integers(1, 6, num_dims).tolist() for _ in range(2))
+        input = generator.choice([-np.inf, np.inf, np.nan, 0.0, 0.0, 1.0], (1, 2, *size))
+        leaf = torch.from_numpy(input.copy()).requires_grad_()
+        theirs = getattr(torch.nn, f"AdaptiveMaxPool{num_dims}d")(count if num_dims > 1 else count[0])(leaf)
+        ours = ADAPTIVE_MAX[num_dims - 1](count)
+        output, saved = ours.forward(input)
+        np.testing.assert_array_equal(output, theirs.detach().numpy())
+        grad_output = generator.standard_normal(output.shape)
+        theirs.backward(torch.from_numpy(grad_output))
+        assert leaf.grad is not None
+        np.testing.assert_allclose(ours.backward(saved, grad_output), leaf.grad.numpy(), rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("num_dims", [1, 2, 3])
+def test_norms_as_in_torch(num_dims: int) -> None:
+    """With windows that are all 0, numbers below 0, and windows beyond the image."""
+    generator = np.random.default_rng(0)
+    for norm_type in (1, 2, 2.0, 4):
+        for ceil_mode in (False, True):
+            settings = norm_type, 3, int(generator.integers(1, 4))
+            input = generator.integers(-2, 3, (2, 2, *[5 + ceil_mode] * num_dims)).astype(float)
+            input[0] = 0
+            ours = LP[num_dims - 1](*settings, ceil_mode=ceil_mode)
+            leaf = torch.from_numpy(input.copy()).requires_grad_()
+            theirs = getattr(torch.nn, f"LPPool{num_dims}d")(*settings, ceil_mode=ceil_mode)(leaf)
+            output, saved = ours.forward(input)
+            np.testing.assert_allclose(output, theirs.detach().numpy(), rtol=1e-13)
+            grad_output = generator.standard_normal(output.shape)
+            theirs.backward(torch.from_numpy(grad_output))
+            assert leaf.grad is not None
+            np.testing.assert_allclose(ours.backward(saved, grad_output), leaf.grad.numpy(), rtol=1e-12, atol=1e-13)
+
+
+def test_norms_by_hand() -> None:
+    """sqrt(9 + 16) = 5; the gradient of 3 is 3 / 5."""
+    pool = LPPool1d(2, 2)
+    output, saved = pool.forward(np.array([[[3.0, 4, 0, 0]]]))
+    assert output.tolist() == [[[5, 0]]]
+    np.testing.assert_allclose(pool.backward(saved, np.array([[[10.0, 10]]])), [[[6, 8, 0, 0]]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("norm_type", [0, 0.5, 3, -2, math.inf, math.nan])
+def test_a_power_out_of_range(norm_type: float) -> None:
+    with pytest.raises(ValueError, match=r"^norm_type must be 1 or even, not"):
+        LPPool1d(norm_type, 2)

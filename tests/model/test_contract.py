@@ -11,10 +11,10 @@ import pytest
 from nn_manual import (
     SGD,
     BatchNorm1d,
-    Conv2d,
     Dropout,
     Layer,
     Linear,
+    MaxPool2d,
     MSELoss,
     Residual,
     Sequential,
@@ -279,10 +279,10 @@ class Strange(Tanh):
     ("make", "message"),
     [
         (lambda: Linear(2.0, 3), r"Linear: in_features must be an integer, not 2\.0"),  # type: ignore[arg-type]
-        (lambda: Conv2d(1, 2, (3, np.float64(2))), r"Conv2d: kernel_size must be an integer, not \(3, .*2\.0.*\)"),  # type: ignore[arg-type]
+        (lambda: MaxPool2d((3, np.float64(2))), r"MaxPool2d: kernel_size must be .*, not \(3, .*2\.0.*\)"),  # type: ignore[arg-type]
         (lambda: Residual(Linear(2, np.float32(2))), r"Linear: out_features must be an integer, not .*2\.0.*"),  # type: ignore[arg-type]
-        (lambda: Named(1.0), r"Named: size must be an integer, not 1\.0"),  # type: ignore[arg-type]
-        (lambda: Named(sizes=(1, 2.0)), r"Named: sizes must be an integer, not \(1, 2\.0\)"),  # type: ignore[arg-type]
+        (lambda: Named(1.0), r"Named: size must be an integer or None, not 1\.0"),  # type: ignore[arg-type]
+        (lambda: Named(sizes=(1, 2.0)), r"Named: sizes must be a list of integers, not \(1, 2\.0\)"),  # type: ignore[arg-type]
     ],
 )
 def test_a_float_where_an_integer_is_meant(make: Any, message: str) -> None:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import every_component
 import numpy as np
 import pytest
 import safetensors.numpy
 
-from nn_manual import BatchNorm1d, Linear, ReLU, Residual, Sequential, Tanh, load_model, save_model
+from nn_manual import (
+    BatchNorm1d,
+    ConstantPad2d,
+    Linear,
+    MaxPool2d,
+    ReLU,
+    Residual,
+    Sequential,
+    Tanh,
+    load_model,
+    save_model,
+)
 from nn_manual.arrays import Array, Shape
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.layers import Layer
@@ -36,6 +50,19 @@ def test_shared_parameters_and_layers_in_layers(tmp_path: Path) -> None:
     read = load_model(tmp_path / "model.safetensors")
     assert read.ties.names == model.ties.names
     assert np.array_equal(read(input), model(input))
+
+
+def test_settings_from_numpy_and_infinite_ones(tmp_path: Path) -> None:
+    """A config has no infinity, and a model that was made in Python may."""
+    of_numpy: list[Any] = [(np.int64(1), 1, 0, 0), np.int32(2)]
+    layers = ConstantPad2d(of_numpy[0], -np.inf), MaxPool2d(of_numpy[1], stride=1), ConstantPad2d(1, np.nan)
+    save_model(Sequential(*layers, ConstantPad2d(1, math.inf)), tmp_path / "model.safetensors")
+    read = load_model(tmp_path / "model.safetensors")
+    input = np.random.default_rng(0).standard_normal((2, 1, 3, 3), np.float32)
+    assert np.array_equal(read(input), Sequential(*map(copy.deepcopy, read.layers))(input), equal_nan=True)
+    first, second, third, last = map(vars, read.layers)
+    assert (first["value"], second["kernel_size"], last["value"]) == (-math.inf, 2, math.inf)
+    assert math.isnan(third["value"])
 
 
 MODULE = """

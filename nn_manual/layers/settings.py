@@ -1,0 +1,109 @@
+"""The settings of a layer as plain values of Python: numbers of NumPy become Python's, other types are refused."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import Field, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from nn_manual.errors import raise_if_nobodys_fault
+
+#: The types that a setting can have beside lists of them and certain words, as messages call one value and several.
+WORDS: dict[Any, tuple[str, str]] = {
+    int: ("an integer", "integers"),
+    float: ("a number", "numbers"),
+    bool: ("True or False", "True or False"),
+    str: ("text", "texts"),
+    NoneType: ("None", "None"),
+}
+
+
+def take_settings(layer: Any) -> None:
+    """Make plain values of the settings that a dataclass's fields hold: NumPy's numbers become Python's, whose products
+    with an array keep its dtype, and a tuple where torch takes several sizes becomes a list. Raises TypeError, which
+    names the setting, for a value of another type than the field's. A type that isn't known takes any value.
+    """
+    owner: Any = type(layer)
+    for field, types in _fields(owner):
+        given = getattr(layer, field.name, None)
+        value = _plain(given, as_list=any(get_origin(each) is list for each in types))
+        if value is not given:
+            setattr(layer, field.name, value)
+        if value is not field.default and not any(_fits(value, each) for each in types):
+            words = " or ".join(word for each in types for word in _words(each))
+            raise TypeError(f"{type(layer).__name__}: {field.name} must be {words}, not {given!r}")
+
+
+def after_settings(post_init: Callable[..., None]) -> Callable[..., None]:
+    """A class's `__post_init__`, run on plain values."""
+
+    @functools.wraps(post_init)
+    def run(layer: Any, *arguments: Any) -> None:
+        take_settings(layer)
+        post_init(layer, *arguments)
+
+    return run
+
+
+@functools.lru_cache
+def _fields(layer_class: Any) -> list[tuple[Field[Any], tuple[Any, ...]]]:
+    """The fields of a dataclass, each with its types. Annotations are texts: to read them takes 0.3 ms."""
+    if not is_dataclass(layer_class):
+        return []
+    try:
+        hints = get_type_hints(layer_class)
+    except Exception as error:  # an annotation may be any text, and only a config needs it
+        raise_if_nobodys_fault(error)
+        hints = {}
+    return [(field, _types(hints.get(field.name, Any))) for field in fields(layer_class)]
+
+
+def _types(hint: Any) -> tuple[Any, ...]:
+    """`int` and `None` of `int | None`."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _plain(value: Any, *, as_list: bool = False) -> Any:
+    """The value itself where it is plain."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if not isinstance(value, list | tuple):
+        return value
+    items = [_plain(item) for item in value]
+    is_plain = all(own is given for own, given in zip(items, value, strict=True))
+    if isinstance(value, tuple) and not as_list:
+        return value if is_plain else tuple(items)
+    return value if is_plain and isinstance(value, list) else items
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether the value is of this type. A word that a setting doesn't know is out of range: the class says so."""
+    if hint in WORDS:
+        allowed = (int, float) if hint is float else hint
+        return isinstance(value, allowed) and (hint is bool or not isinstance(value, bool))
+    if get_origin(hint) is Literal:
+        return any(type(value) is type(word) for word in get_args(hint))
+    members = _members(hint)
+    if not members:
+        return True
+    return isinstance(value, list | tuple) and all(any(_fits(item, each) for each in members) for item in value)
+
+
+def _words(hint: Any) -> list[str]:
+    """What a message calls a type that is in WORDS, or made of those."""
+    if hint in WORDS:
+        return [WORDS[hint][0]]
+    if get_origin(hint) is Literal:
+        return [repr(word) for word in get_args(hint)]
+    return [f"a list of {' or '.join(WORDS[each][1] for each in _members(hint))}"]
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    """The types of a list's members, where all of them are in WORDS; none for another type."""
+    members = _types(get_args(hint)[0]) if get_origin(hint) in (list, tuple) and get_args(hint) else ()
+    return members if all(each in WORDS for each in members) else ()
+
