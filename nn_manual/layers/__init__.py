@@ -17,9 +17,10 @@ from nn_manual.layers.embedding import Embedding, LearnedPositions
 from nn_manual.layers.exponential_units import CELU, ELU, SELU
 from nn_manual.layers.folding import Fold, Unfold
 from nn_manual.layers.gated_linear_unit import GLU
-from nn_manual.layers.group_normalization import GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
+from nn_manual.layers.group_normalization import GroupNorm
 from nn_manual.layers.gru import GRU
 from nn_manual.layers.hard_activations import Hardshrink, Hardsigmoid, Hardswish, Softshrink
+from nn_manual.layers.instance_normalization import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from nn_manual.layers.learned_slope import PReLU
 from nn_manual.layers.linear import Linear
 from nn_manual.layers.local_response import LocalResponseNorm
