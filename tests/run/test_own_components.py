@@ -169,8 +169,8 @@ def test_a_label_that_does_not_fit_an_own_loss_of_classes_is_refused(
     assert capsys.readouterr().err.startswith("nn-manual: classes.yaml:4:")
 
 
-def test_slices_groups_and_an_lr_for_each_step(config_path: Path, tmp_path: Path) -> None:
-    overrides = [
-        "slices=2", "lr_step=step", "optimizer.mine:SignSGD.groups=[{parameters: '*.bias', momentum: 0.5}]"
-    ]  # fmt: skip - a list
-    assert run(load_config(config_path, overrides), tmp_path / "run")["gradient_check"]["steps"] == 9
+@pytest.mark.parametrize("setting", ["ema={decay: 0.9}", "slices=2"])
+def test_groups_and_an_lr_for_each_step(config_path: Path, tmp_path: Path, setting: str) -> None:
+    groups = "optimizer.mine:SignSGD.groups=[{parameters: '*.bias', momentum: 0.5}]"
+    config = load_config(config_path, [setting, "lr_step=step", groups])
+    assert run(config, tmp_path / "run")["gradient_check"]["steps"] == 9
