@@ -110,3 +110,67 @@ def test_an_own_schedule_in_a_sequence(config_path: Path, tmp_path: Path) -> Non
     assert run(config, tmp_path / "run")["gradient_check"]["steps"] == 9
     assert "mine:Warmup: {num_counts: 2}" in (tmp_path / "run" / "config.yaml").read_text()
 
+
+
+OF_CLASSES = """\
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from nn_manual.losses import OfClasses
+
+
+@dataclass(eq=False)
+class BrierLoss(OfClasses):
+    weight = None
+    ignore_index = -100
+
+    def forward(self, prediction, target):
+        exponential = np.exp(prediction - prediction.max(axis=1, keepdims=True))
+        probability = exponential / exponential.sum(axis=1, keepdims=True)
+        error = probability - (np.arange(prediction.shape[1]) == target[:, np.newaxis])
+        error = error.astype(prediction.dtype)
+        return np.square(error).sum() / len(prediction), (probability, error)
+
+    def backward(self, saved):
+        probability, error = saved
+        weighted = 2 * error * probability
+        return (weighted - probability * weighted.sum(axis=1, keepdims=True)) / len(error)
+
+    def reference(self, prediction, target):
+        error = prediction.softmax(1) - torch.nn.functional.one_hot(target, prediction.shape[1])
+        return error.square().sum() / len(prediction)
+"""
+
+
+def test_an_own_loss_of_classes_gives_probabilities(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OF_CLASSES)
+    (tmp_path / "classes.yaml").write_text(
+        "data: {Spirals: {num_examples: 60}}\nbatch_size: 16\nepochs: 2\n"
+        "model: [{Linear: {in_features: 2, out_features: 2}}]\nloss: mine:BrierLoss\noptimizer: SGD\n"
+    )
+    summary = run(load_config(tmp_path / "classes.yaml"), tmp_path / "run")
+    assert summary["gradient_check"]["steps"] == 6
+    probabilities = load_run(tmp_path / "run").predict(np.zeros((3, 2)))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-6)
+
+
+def test_a_label_that_does_not_fit_an_own_loss_of_classes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OF_CLASSES)
+    (tmp_path / "classes.yaml").write_text(
+        "data: {Spirals: {num_examples: 60, num_classes: 3}}\nbatch_size: 16\nepochs: 2\n"
+        "model: [{Linear: {in_features: 2, out_features: 2}}]\nloss: mine:BrierLoss\noptimizer: SGD\n"
+    )
+    assert main(["train", "classes.yaml", "--run-dir", "run"]) == 2
+    assert capsys.readouterr().err.startswith("nn-manual: classes.yaml:4:")
+
+
+@pytest.mark.parametrize("setting", ["ema={decay: 0.9}", "slices=2"])
+def test_groups_and_an_lr_for_each_step(config_path: Path, tmp_path: Path, setting: str) -> None:
+    groups = "optimizer.mine:SignSGD.groups=[{parameters: '*.bias', momentum: 0.5}]"
+    config = load_config(config_path, [setting, "lr_step=step", groups])
+    assert run(config, tmp_path / "run")["gradient_check"]["steps"] == 9

@@ -19,7 +19,7 @@ from nn_manual.check.whole_step.gradients import check_gradients, checked_in_par
 from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
-from nn_manual.losses import Loss, MSELoss
+from nn_manual.losses import Loss, MSELoss, OfClasses
 from nn_manual.losses.base import takes_numbers
 from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
@@ -101,7 +101,8 @@ def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[CaseResult]:
         try:
             report = check_gradients(model, loss, prediction, target)
         except BaseException as error:  # a loss of the user's own may raise anything
-            if not takes_numbers(loss):
+            error.add_note(f"on {description}")
+            if not (takes_numbers(loss) or isinstance(loss, OfClasses)):
                 error.add_note("the target was classes: a loss of numbers defines backward_target or as_target")
             raise
         yield _case(description, report)

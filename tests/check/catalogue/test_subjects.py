@@ -32,7 +32,8 @@ def problem_of(folder: Path, name: str, right: str, wrong: str) -> str:
          "loss: grad_prediction has shape (4,), it must have (4, 5)"),
         ("LogCoshLoss", DERIVATIVE, "return np.tanh(2 * saved)", "wrong first in loss: loss.grad_prediction"),
         ("LogCoshLoss", "def backward_target", "def gradient_of_target",
-         "the target was classes: a loss of numbers defines backward_target or as_target"),
+         "raised by LogCoshLoss.check_target; on random prediction, random target, a batch of 4; the target was "
+         "classes: a loss of numbers defines backward_target or as_target"),
         ("SignSGD", "param -= coefficients", "param += coefficients", "wrong first in optimizer: updated 0.weight"),
         ("SignSGD", "def reference(self, param", "def definition(self, param",
          "SignSGD() can't be checked: torch.optim has no SignSGD: the class must define reference()"),
