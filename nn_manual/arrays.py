@@ -6,6 +6,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Reversible
+from numbers import Real
 from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -76,6 +77,11 @@ def as_python(value: Any) -> Any:
     if type(value) is tuple:  # and not a NamedTuple
         return tuple(map(as_python, value))
     return value.item() if isinstance(value, np.generic) else value
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number of Python's or of NumPy's, or an array that holds one."""
+    return isinstance(value, Real) or (hasattr(value, "dtype") and getattr(value, "ndim", None) == 0)
 
 
 def blocks(size: int) -> Iterator[slice]:

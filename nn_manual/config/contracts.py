@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from nn_manual.arrays import is_number
 from nn_manual.data import Dataset
 from nn_manual.errors import ComponentError
 from nn_manual.layers import Layer
@@ -32,9 +33,9 @@ def _check_schedule(scheduler: Scheduler) -> None:
     if own.observe is not Scheduler.observe:
         raise ComponentError(f"{own.__name__}.observe: a schedule of one's own follows the count, and no losses")
     lr: Any = scheduler.lr(1.0, 0)
-    if not _is_number(lr) or not 0 <= lr < math.inf:
+    if not is_number(lr) or not 0 <= lr < math.inf:
         raise ComponentError(_wrong(scheduler, "lr must return", "a finite number of at least 0", lr))
-    if not _is_number(duration := scheduler.duration):
+    if not is_number(duration := scheduler.duration):
         raise ComponentError(_wrong(scheduler, "duration must be", "a number", duration))
 
 
@@ -45,11 +46,6 @@ def _check_data(data: Dataset) -> None:
     num_classes: Any = data.num_classes
     if num_classes is not None and not (type(num_classes) is int and num_classes > 0):
         raise ComponentError(_wrong(data, "num_classes must be", "an integer above 0, or None", num_classes))
-
-
-def _is_number(value: object) -> bool:
-    """Whether it is a number of Python's or of NumPy's."""
-    return isinstance(value, int | float) or (hasattr(value, "dtype") and getattr(value, "ndim", None) == 0)
 
 
 def _wrong(component: object, method: str, wanted: str, found: object) -> str:

@@ -7,6 +7,7 @@ from dataclasses import fields
 from numbers import Real
 from typing import Any
 
+from nn_manual.arrays import is_number
 from nn_manual.errors import ComponentError
 
 
@@ -32,7 +33,7 @@ def check_new(optimizer: Any) -> None:
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise ComponentError(f"{own}.vector_names must return a list of names, not {names!r}")
     numbers = optimizer.coefficients(1)
-    if not (isinstance(numbers, Mapping) and all(isinstance(number, Real) for number in numbers.values())):
+    if not (isinstance(numbers, Mapping) and all(map(is_number, numbers.values()))):
         raise ComponentError(f"{own}.coefficients must return a dict of numbers by name, not {numbers!r}")
 
 
