@@ -121,7 +121,7 @@ class Sample:
         parameters = inspect.signature(self.module_class).parameters
         defaults = DEFAULTS | {name: as_in_a_config(parameter.default) for name, parameter in parameters.items()}
         settings = {name: as_in_a_config(value) for name, value in self.arguments.items() if name not in NOT_OURS}
-        for name in settings.keys() - known:
+        for name in sorted(settings.keys() - known):
             if name not in defaults or settings[name] != defaults[name]:
                 raise Refused(f"{ours.__name__} has no setting {name}")
             del settings[name]

@@ -65,6 +65,14 @@ class OptimizerSample:
         """
         if self.misfit:
             return Verdict(NO_FIT, self.misfit)
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(DTYPES[self.dtype])  # that of the numbers that torch's ASGD and NAdam keep
+        try:
+            return self._compared()
+        finally:
+            torch.set_default_dtype(before)
+
+    def _compared(self) -> Verdict:
         ours = components(Optimizer).get(self.name)
         if ours is None:
             return Verdict(MISSING)
@@ -101,7 +109,7 @@ class OptimizerSample:
         of_torch = inspect.signature(self.optimizer_class).parameters
         defaults = {name: parameter.default for name, parameter in of_torch.items()}
         lr = settings.pop("lr", defaults["lr"])  # torch's defaults of it differ from class to class, and ours
-        for name in settings.keys() - known:
+        for name in sorted(settings.keys() - known):
             if settings[name] != as_in_a_config(defaults[name]):
                 raise Refused(f"{ours.__name__} has no setting {name}")
             del settings[name]
