@@ -7,6 +7,7 @@ from nn_manual.data.bundled import Diabetes, Digits, Iris
 from nn_manual.data.generated import LinearTeacher, Spirals
 from nn_manual.data.idx import MNIST, FashionMNIST
 from nn_manual.data.split import split_examples
+from nn_manual.data.reconstruction import Reconstruction
 from nn_manual.data.text import Text
 from nn_manual.data.transform import Names, Standardization, Transform
 
@@ -21,6 +22,7 @@ __all__ = [
     "Iris",
     "LinearTeacher",
     "Names",
+    "Reconstruction",
     "Spirals",
     "Split",
     "Standardization",

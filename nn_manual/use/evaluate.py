@@ -161,8 +161,9 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
         whole: dict[str, Any] = {"validation_fraction": 0.0}
         if _validation_file(data) == _validation_file(run.config.data):
             whole["validation_file"] = None
-        names = {field.name for field in fields(data)}  # type: ignore[arg-type]  # each data set is a dataclass
-        data = replace(data, **{name: value for name, value in whole.items() if name in names})  # type: ignore[type-var]  # as above
+        names = {field.name for field in fields(data.source)}  # type: ignore[arg-type]  # each data set is a dataclass
+        kept = {name: value for name, value in whole.items() if name in names}
+        data = data.with_source(replace(data.source, **kept))  # type: ignore[type-var]  # as above
     try:
         split = loaded(data, config.seed, run.model.dtype, run.transform)
     except ValueError as error:
@@ -182,12 +183,12 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
 
 
 def _validation_file(data: Dataset) -> Path | None:
-    return data.validation_file if isinstance(data, Arrays) else None
+    return data.source.validation_file if isinstance(data.source, Arrays) else None
 
 
 def _source(data: Dataset) -> str:
     """What a message calls the data: by their file, if they have one, or else by their class."""
-    place = getattr(data, "file", None) or getattr(data, "folder", None)
+    place = getattr(data.source, "file", None) or getattr(data.source, "folder", None)
     if place == STANDARD_INPUT:
         return "standard input"
     return type(data).__name__ if place is None else str(place)
