@@ -64,8 +64,9 @@ class Reconstruction(Dataset):
             raise DataError(f"Reconstruction: the inputs of {type(self.of).__name__} are {words}, and must be numbers")
         if not self.noise:
             return Examples(clean, clean)
-        noise: Array = random.standard_normal(clean.shape, np.float32)
-        noisy = noise.astype(clean.dtype, copy=False)
+        shape: Shape = clean.shape
+        noise = random.standard_normal(shape, np.float32)
+        noisy: Array = noise.astype(clean.dtype, copy=False)
         noisy *= self.noise
         noisy += clean
         return Examples(noisy, clean)

@@ -116,7 +116,7 @@ def test_from_the_run_to_the_prediction(tmp_path: Path, capsys: pytest.CaptureFi
     evaluated = evaluate(trained, tmp_path / "run", [f"data.Reconstruction.of.Arrays.file={other}"])
     assert evaluated.examples == f"all of {other}, 20 examples"
     assert evaluated.targets is not None
-    assert evaluated.targets.target[:2] == pytest.approx(np.array([[10, 0], [11, 0.07]]))
+    assert evaluated.targets.target[:2] == pytest.approx(np.array([[10, 0], [11, 0.07]]), abs=1e-6)
 
 
 def test_unroll_would_not_replace_its_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
