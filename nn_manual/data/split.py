@@ -35,8 +35,8 @@ def split_examples(
 
     Both parts keep the order of the source: `batches` shuffles. `standardize` applies to the inputs and, if
     `num_classes` is None, to the targets, unless `standardize_target` is false. It is computed in float64, before the
-    cast. Integer inputs stay as they are, in int64. If `transform` is given, it is applied instead. Raises ValueError if it has other columns, and
-    for a class that isn't a whole number.
+    cast. Integer inputs stay as they are, in int64. If `transform` is given, it is applied instead. Raises ValueError
+    if it has other columns, and for a class that isn't a whole number.
 
     The lengths of an input that is Padded go with its sequences.
 

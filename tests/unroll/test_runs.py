@@ -23,17 +23,25 @@ ROOT = Path(__file__).parents[2]
 
 #: By config, the overrides that make its run short: a few steps, and a smaller last batch in each epoch.
 SHORTER = {
+    "autoencoder": ["epochs=1"],
+    "brackets": ["epochs=1", "data.Brackets.num_examples=200"],
     "convnet": ["epochs=1", "batch_size=48"],
+    "denoising_autoencoder": ["epochs=1"],
     "diabetes": ["epochs=3"],
     "digits": ["epochs=3"],
     "digits_convnet": ["epochs=1"],
     "digits_encoder": ["epochs=1"],
     "digits_lstm": ["epochs=1"],
     "fashion_mnist": ["epochs=1"],
+    "fizzbuzz": ["epochs=2"],
     "gpt": ["epochs=2", "data.Text.stride=8192", "batch_size=5", "lr_scheduler=null"],
+    "huber": ["epochs=3"],
+    "lenet5": ["epochs=1", "batch_size=48", "compiled=false"],
     "lstm": ["epochs=2", "data.Text.stride=2048", "data.Text.context=20", "batch_size=12"],
     "spirals": ["epochs=3"],
     "trace_relu": ["epochs=5"],
+    "unet": ["epochs=1"],
+    "vit": ["epochs=1"],
 }
 
 #: Runs a file with nothing but Python and NumPy.

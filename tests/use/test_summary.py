@@ -220,17 +220,25 @@ def test_shapes_say_what_a_model_and_its_optimizer_take(path: Path, monkeypatch:
 
 #: Parameters, and multiplications of forward for one example.
 TABLES = {
+    "autoencoder": ["9,416", "9,216"],
+    "brackets": ["8,218", "131,072"],
     "convnet": ["20,538", "1,069,376"],
+    "denoising_autoencoder": ["24,928", "24,576"],
     "diabetes": ["193", "176"],
     "digits": ["4,810", "4,736"],
     "digits_convnet": ["6,138", "87,296"],
     "digits_encoder": ["18,026", "146,240"],
     "digits_lstm": ["11,402", "86,656"],
     "fashion_mnist": ["101,770", "101,632"],
+    "fizzbuzz": ["1,666", "1,536"],
     "gpt": ["817,920", "55,853,056"],
+    "huber": ["193", "176"],
+    "lenet5": ["61,706", "416,520"],
     "lstm": ["124,032", "7,405,568"],
     "spirals": ["352", "320"],
     "trace_relu": ["16", "16"],
+    "unet": ["43,345", "759,808"],
+    "vit": ["18,154", "306,496"],
 }
 
 
