@@ -40,6 +40,7 @@ SHORTER = {
     "huber": ["epochs=15"],
     "lenet5": ["epochs=1", "dtype=float64", "compiled=false"],
     "lstm": ["epochs=1", "data.Text.stride=512"],
+    "resnet": ["epochs=1", "dtype=float64", "compiled=false"],
     "spirals": ["epochs=8"],
     "trace_relu": ["epochs=30"],
     "unet": ["epochs=1"],
@@ -47,7 +48,7 @@ SHORTER = {
 }
 
 #: These see a part of the photographs.
-OF_FIRST_IMAGES = ("convnet", "lenet5")
+OF_FIRST_IMAGES = ("convnet", "lenet5", "resnet")
 
 #: Relative. Another BLAS adds in another order, and training carries the difference on. Over these epochs five of
 #: OpenBLAS's kernels moved a loss by at most 2e-7 in float32 and 2e-16 in float64. But where a ReLU's input lies within

@@ -42,6 +42,7 @@ SHORTER = {
     "huber": ["epochs=3"],
     "lenet5": ["epochs=1", "batch_size=48", "compiled=false"],
     "lstm": ["epochs=2", "data.Text.stride=2048", "data.Text.context=20", "batch_size=12"],
+    "resnet": ["epochs=1", "batch_size=48", "compiled=false"],
     "spirals": ["epochs=3"],
     "trace_relu": ["epochs=5"],
     "unet": ["epochs=1"],
