@@ -6,8 +6,8 @@ from nn_manual.data.batches import batches, num_batches
 from nn_manual.data.bundled import Diabetes, Digits, Iris
 from nn_manual.data.generated import Brackets, LinearTeacher, Spirals
 from nn_manual.data.idx import MNIST, FashionMNIST
-from nn_manual.data.split import split_examples
 from nn_manual.data.reconstruction import Reconstruction
+from nn_manual.data.split import split_examples
 from nn_manual.data.text import Text
 from nn_manual.data.transform import Names, Standardization, Transform
 

@@ -260,7 +260,8 @@ def test_every_config_has_a_row_for_each_layer_and_the_models_parameters(path: P
     assert total.split()[1] == f"{config.new_model().num_parameters:,}"
     names = [row.split()[1] for row in lines[3 : lines.index(total)]]
     # A branch of several layers is a Sequential, which has a row and isn't among the named layers.
-    assert [name for name in names if name != "Sequential"] == [type(layer).__name__ for layer in config.named_layers().values()]
+    layers = [type(layer).__name__ for layer in config.named_layers().values()]
+    assert [name for name in names if name != "Sequential"] == layers
 
 
 def test_composites_and_shared_parameters() -> None:
