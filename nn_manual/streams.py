@@ -25,6 +25,7 @@ class Stream(IntEnum):
     HALF = 7
     REPEATED = 8
     STEADY = 9
+    INPUT_NOISE = 10
 
 
 def generator(seed: int, stream: Stream, *counters: int) -> np.random.Generator:

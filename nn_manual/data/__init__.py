@@ -4,8 +4,9 @@ from nn_manual.data.arrays_dataset import Arrays
 from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.batches import batches, num_batches
 from nn_manual.data.bundled import Diabetes, Digits, Iris
-from nn_manual.data.generated import LinearTeacher, Spirals
+from nn_manual.data.generated import Brackets, LinearTeacher, Spirals
 from nn_manual.data.idx import MNIST, FashionMNIST
+from nn_manual.data.reconstruction import Reconstruction
 from nn_manual.data.split import split_examples
 from nn_manual.data.text import Text
 from nn_manual.data.transform import Names, Standardization, Transform
@@ -13,6 +14,7 @@ from nn_manual.data.transform import Names, Standardization, Transform
 __all__ = [
     "MNIST",
     "Arrays",
+    "Brackets",
     "Dataset",
     "Diabetes",
     "Digits",
@@ -21,6 +23,7 @@ __all__ = [
     "Iris",
     "LinearTeacher",
     "Names",
+    "Reconstruction",
     "Spirals",
     "Split",
     "Standardization",

@@ -21,8 +21,10 @@ from nn_manual.data.tables import Kind, Part, Table
 from nn_manual.data.transform import Transform
 from nn_manual.errors import DataError
 
-Task = Literal["classification", "regression"]
+Task = Literal["classification", "regression", "labels"]
 Missing = Literal["mean", "drop"]
+#: Which numbers a target has.
+OF_TASK = {"classification": Kind.CLASSES, "regression": Kind.NUMBERS, "labels": Kind.LABELS}
 #: A config can't hold the character itself.
 TAB = "tab"
 
@@ -38,8 +40,9 @@ class Arrays(Dataset):
 
     The target of a classification is classes 0, 1, ..., num_classes - 1, each of which occurs, or names: a column whose
     first cell isn't a number. The classes then are the names in the order of the alphabet. The target of a regression
-    is any numbers, one output for each column. `categories` names columns whose cells are names, even where they look
-    like numbers: an input column becomes one number for each name, 1 for the cell's name and 0 for the others.
+    is any numbers, one output for each column. The target of `labels` is 1 or 0 in each column, whether an example has
+    the label of this name. `categories` names columns whose cells are names, even where they look like numbers: an
+    input column becomes one number for each name, 1 for the cell's name and 0 for the others.
 
     Other numbers are taken as they are, unless `standardize`: then the input's columns, and a regression's targets, are
     standardised by the training part. With `integer_input` the inputs are indices, such as words or categories: each
@@ -87,8 +90,8 @@ class Arrays(Dataset):
         inputs, targets = _names(self.input), _names(self.target)
         self._check_names(inputs, targets)
         self._check_table()
-        if self.standardize and self.integer_input and self.task == "classification":
-            raise ValueError("standardize must be false where the inputs are integers and the targets classes")
+        if self.standardize and self.integer_input and self.task != "regression":
+            raise ValueError(f"standardize must be false where the inputs are integers and the task {self.task}")
         if self.lengths is not None and not self._is_npz:
             raise ValueError("lengths must be null unless the file is an .npz")
         if self.lengths is not None and self.validation_file is not None:
@@ -120,8 +123,8 @@ class Arrays(Dataset):
         for name in self.categories:
             if self.categories.count(name) > 1:
                 raise ValueError(f"categories must name {name} once")
-            if name in targets and self.task == "regression":
-                raise ValueError(f"categories must not name {name}, the target of a regression")
+            if name in targets and self.task != "classification":
+                raise ValueError(f"categories must not name {name}: only classes have names")
             if inputs and name not in inputs + targets:
                 raise ValueError(f"categories must name columns of input or the target, not {name}")
 
@@ -140,7 +143,7 @@ class Arrays(Dataset):
         if self.validation_file is not None and (self.validation_file.suffix == ".npz") != self._is_npz:
             raise ValueError("validation_file must be of the same kind as file")
         if self.stratify and self.task != "classification":
-            raise ValueError("stratify must be false for a regression: it has no classes")
+            raise ValueError("stratify must be false where the targets are no classes")
 
     def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
         """Read the file, check every number in it and split it by `seed`. Raises DataError, which names the place."""
@@ -174,6 +177,7 @@ class Arrays(Dataset):
                     seed,
                     dtype,
                     standardize=self.standardize,
+                    standardize_target=self.task == "regression",
                     names=known.names,
                     transform=transform,
                     use_up=True,
@@ -192,7 +196,7 @@ class Arrays(Dataset):
         cells of the input are filled.
         """
         of_input = Kind.INTEGERS if self.integer_input else Kind.NUMBERS
-        of_target = Kind.NUMBERS if self.task == "regression" else Kind.CLASSES
+        of_target = OF_TASK[self.task]
         targets = _names(self.target)
         if self._is_npz:
             return read_npz(file, Part(_names(self.input), of_input, dtype), Part(targets, of_target, dtype))

@@ -56,6 +56,15 @@ class Dataset(ABC):
         """Data sets of this class, for `nn-manual check FILE.py`."""
         return [cls()]
 
+    @property
+    def source(self) -> Dataset:
+        """The data set that reads or generates the numbers: this one, unless it takes those of another one."""
+        return self
+
+    def with_source(self, source: Dataset) -> Dataset:
+        """The same with another `source`."""
+        return source
+
     @abstractmethod
     def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
         """Read or generate the examples and split them; `seed` determines both.

@@ -12,11 +12,13 @@ from nn_manual.arrays import Shape
 from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.held_out import check_validation_fraction
 from nn_manual.data.split import split_examples
-from nn_manual.data.transform import Transform
+from nn_manual.data.transform import Names, Transform
 from nn_manual.streams import Stream, generator
 
 #: The arms of the spirals begin at this radius: at 0 they would meet, and no model could tell them apart.
 INNER_RADIUS = 0.1
+#: The inputs of Brackets that are brackets.
+OPENING, CLOSING = 1, 2
 
 
 @dataclass
@@ -100,6 +102,54 @@ class LinearTeacher(Dataset):
         examples = Examples(input, np.einsum("ni,oi->no", input, weight) + bias + noise)
         return split_examples(
             examples, None, self.validation_fraction, seed, dtype, standardize=False, transform=transform
+        )
+
+
+@dataclass
+class Brackets(Dataset):
+    """Rows of brackets, and which of them are one of a pair: input and target int64 (length,).
+
+        input[t]  = 0, 1 or 2 for another character, an opening and a closing bracket, each as likely as the others
+        target[t] = 1 if the bracket at t has its partner, else 0
+
+    A closing bracket is the partner of the last opening one before it that has none. So an opening bracket takes
+    reading on to its end, and a closing one reading back: no net that reads in one direction alone can be right.
+    """
+
+    num_examples: int = 1000
+    length: int = 16
+    validation_fraction: float = 0.2
+
+    def __post_init__(self) -> None:
+        _check_at_least(1, num_examples=self.num_examples, length=self.length)
+        check_validation_fraction(self.validation_fraction)
+
+    @property
+    def example_shape(self) -> Shape:
+        """(length,)."""
+        return (self.length,)
+
+    def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
+        """Draw the rows with `seed`, find the pairs, and split them."""
+        input = generator(seed, Stream.GENERATE).integers(0, 3, (self.num_examples, self.length))
+        target = np.zeros_like(input)
+        for row, is_paired in zip(input.tolist(), target, strict=True):
+            is_open: list[int] = []
+            for place, character in enumerate(row):
+                if character == OPENING:
+                    is_open.append(place)
+                elif character == CLOSING and is_open:
+                    is_paired[[is_open.pop(), place]] = 1
+        names = Names(classes=("alone", "paired"))
+        return split_examples(
+            Examples(input, target),
+            2,
+            self.validation_fraction,
+            seed,
+            dtype,
+            standardize=False,
+            names=names,
+            transform=transform,
         )
 
 

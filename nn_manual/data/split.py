@@ -24,6 +24,7 @@ def split_examples(
     dtype: np.dtype[Any],
     *,
     standardize: bool,
+    standardize_target: bool = True,
     names: Names = Names(),  # noqa: B008 - a tuple, which nobody can change
     transform: Transform | None = None,
     use_up: bool = False,
@@ -33,9 +34,9 @@ def split_examples(
     `is_validation` says.
 
     Both parts keep the order of the source: `batches` shuffles. `standardize` applies to the inputs and, if
-    `num_classes` is None, to the targets. It is computed in float64, before the cast. Integer inputs stay as they are,
-    in int64. If `transform` is given, it is applied instead. Raises ValueError if it has other columns, and
-    for a class that isn't a whole number.
+    `num_classes` is None, to the targets, unless `standardize_target` is false. It is computed in float64, before the
+    cast. Integer inputs stay as they are, in int64. If `transform` is given, it is applied instead. Raises ValueError
+    if it has other columns, and for a class that isn't a whole number.
 
     The lengths of an input that is Padded go with its sequences.
 
@@ -52,7 +53,7 @@ def split_examples(
     input = unpadded(examples.input)
 
     def parts(
-        array: Array, given: Standardization | None, *, are_indices: bool
+        array: Array, given: Standardization | None, *, are_indices: bool, standardize: bool
     ) -> tuple[Array, Array, Standardization | None]:
         standardization = None if are_indices else given
         if transform is None and standardize and not are_indices:
@@ -61,7 +62,9 @@ def split_examples(
         return *_moved(array, is_validation, standardization, part_dtype, use_up=use_up), standardization
 
     given_input, given_target, *_ = transform or Transform()
-    of_training, of_validation, of_input = parts(input, given_input, are_indices=input.dtype.kind == "i")
+    of_training, of_validation, of_input = parts(
+        input, given_input, are_indices=input.dtype.kind == "i", standardize=standardize
+    )
     train_input: Array | Padded = of_training
     validation_input: Array | Padded = of_validation
     if isinstance(examples.input, Padded):
@@ -69,7 +72,10 @@ def split_examples(
         train_input = Padded(of_training, lengths[~is_validation])
         validation_input = Padded(of_validation, lengths[is_validation])
     train_target, validation_target, of_target = parts(
-        examples.target, given_target, are_indices=num_classes is not None
+        examples.target,
+        given_target,
+        are_indices=num_classes is not None,
+        standardize=standardize and standardize_target,
     )
     return Split(
         Examples(train_input, train_target),

@@ -25,11 +25,13 @@ class Kind(Enum):
     INTEGERS = "integers up to 2**53"
     CLASSES = "0, 1, 2, ..."
     LENGTHS = "1, 2, 3, ..."
+    LABELS = "0 or 1"
 
 
 class Part:
     """The inputs or the targets of a table: the `names` of their columns or arrays, the `kind` of their numbers, and
-    their `dtype`, int64 for every kind but NUMBERS. A reader fills `array`, (rows, ...), which owns its memory.
+    their `dtype`, int64 for every kind but NUMBERS and LABELS. A reader fills `array`, (rows, ...), which owns its
+    memory.
 
     `categories` has those columns of a CSV whose cells are names: `array` has their codes. `are_found` says that a
     class column was found to be one, by its first cell; its names are those `known_names` from training, if any. Where
@@ -50,7 +52,7 @@ class Part:
     ) -> None:
         self.names, self.kind, self.may_miss = names, kind, may_miss
         self.categories, self.are_found, self.known_names = dict(categories or {}), False, known_names
-        self.dtype = dtype if kind is Kind.NUMBERS else np.dtype(np.int64)
+        self.dtype = dtype if kind in (Kind.NUMBERS, Kind.LABELS) else np.dtype(np.int64)
         self.array: Array = np.empty(0, self.dtype)
         self.largest, self.largest_place = -1.0, ""
 
@@ -64,6 +66,8 @@ class Part:
         magnitudes = np.where(is_empty, 0, np.abs(values))
         if self.kind is Kind.NUMBERS:
             self._refuse(values, magnitudes > np.finfo(self.dtype.type).max, f"too large for {self.dtype}", place)
+        elif self.kind is Kind.LABELS:
+            self._refuse(values, (values != 0) & (values != 1), "not 0 or 1", place)
         else:
             wrong = (values != np.floor(values)) | (magnitudes > LARGEST_INTEGER)
             if self.kind is Kind.LENGTHS:

@@ -48,7 +48,7 @@ from nn_manual.layers.padding_classes import (
 from nn_manual.layers.piecewise_activations import Hardtanh, LeakyReLU, ReLU6, Threshold
 from nn_manual.layers.power_pooling import LPPool1d, LPPool2d, LPPool3d
 from nn_manual.layers.random_slope import RReLU
-from nn_manual.layers.rearranging import ChannelShuffle, PixelShuffle, PixelUnshuffle
+from nn_manual.layers.rearranging import ChannelShuffle, Permute, PixelShuffle, PixelUnshuffle
 from nn_manual.layers.rnn import RNN
 from nn_manual.layers.self_attention import CausalSelfAttention, MultiheadAttention
 from nn_manual.layers.shape import Flatten, Identity, Unflatten
@@ -145,6 +145,7 @@ __all__ = [
     "PaddedLSTM",
     "PaddedRNN",
     "PaddedTimePool",
+    "Permute",
     "PixelShuffle",
     "PixelUnshuffle",
     "RMSNorm",

@@ -1,9 +1,10 @@
-"""Layers that move numbers of images to other places: each gradient goes back to its number's place."""
+"""Layers that move numbers to other places: each gradient goes back to its number's place."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
@@ -186,3 +187,50 @@ def _shuffled(images: Array, num_rows: int) -> Array:
     batch, channels, *size = images.shape
     matrix = images.reshape(batch, num_rows, channels // max(num_rows, 1), *size)
     return matrix.swapaxes(1, 2).reshape(images.shape)
+
+
+@dataclass(eq=False)
+class Permute(Rearranging):
+    """The dimensions in another order: dimension d of the output is dimension `dims[d]` of the input. Dimension 0 is
+    the batch, and stays the first. A `dims` below 0 counts from the last dimension. The class is torchvision's.
+
+        output     = input.transpose(dims)
+        grad_input = grad_output.transpose(places)
+
+    `places[d]` is where dimension d of the input stands in the output: dims[places[d]] = d. Derivation: each number of
+    the output is one of the input, and so is its gradient. Raises ValueError for dims that aren't each dimension once,
+    or don't begin with 0, an input with another number of dimensions, and a gradient that is not shaped as the output.
+    """
+
+    dims: list[int]
+
+    def __post_init__(self) -> None:
+        num_dims = len(self.dims)
+        from_0 = [dim + num_dims if dim < 0 else dim for dim in self.dims]
+        if sorted(from_0) != list(range(num_dims)) or from_0[:1] != [0]:
+            raise ValueError(f"dims must be 0, which is the batch, and then each other dimension once, not {self.dims}")
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Channels last, an order of three that isn't its own inverse, counted from both ends, and no change."""
+        return [(cls([0, 2, 1]), (3, 2, 4)), (cls([0, 2, -1, 1]), (2, 3, 2, 4)), (cls([0, 1]), (3, 4))]
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's sizes in the order of dims."""
+        if len(input_shape) != len(self.dims):
+            raise ValueError(f"Permute takes {len(self.dims)} dimensions, the input has shape {input_shape}")
+        return tuple(input_shape[dim] for dim in self.dims)
+
+    def moved(self, input: Array) -> Array:
+        """The dimensions in the order of dims."""
+        return input.transpose(self.dims)
+
+    def moved_back(self, grad_output: Array) -> Array:
+        """The dimensions in the input's order."""
+        num_dims = len(self.dims)
+        from_0 = [dim % num_dims for dim in self.dims]
+        return grad_output.transpose([from_0.index(dim) for dim in range(num_dims)])
+
+    def reference(self, input: Any) -> Any:
+        """The same on torch tensors."""
+        return input.permute(self.dims)

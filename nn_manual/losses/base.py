@@ -24,6 +24,8 @@ class LossDefaults:
     reduction: str = "mean"
     #: The predictions that the loss takes. The check draws from them.
     domain: Domain = "real"
+    #: For a loss whose targets are 1 for yes and 0 for no: the prediction above which the answer is yes.
+    threshold: float | None = None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

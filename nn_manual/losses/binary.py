@@ -35,6 +35,8 @@ class OfProbability(ElementwiseLoss):
 
     weight: list[float] | None = None
 
+    threshold = 0.5
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.weight = check_weights("weight", self.weight)
@@ -108,6 +110,8 @@ class SavedLogits(NamedTuple):
 @dataclass(eq=False)
 class OfLogits(OfProbability):
     """Binary cross-entropy of logits, whose terms may be put together in more than one way."""
+
+    threshold = 0.0
 
     def positive(self, values: Array) -> Array:
         """The values times what a yes of their output weighs."""

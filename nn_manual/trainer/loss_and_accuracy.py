@@ -20,7 +20,8 @@ from nn_manual.trainer.steps import check_targets
 
 class Evaluation(NamedTuple):
     """The loss over a set of examples. Where the targets are class indices, `accuracy` is the fraction of them, among
-    those that the loss counts, for which the prediction is largest, along axis 1.
+    those that the loss counts, for which the prediction is largest, along axis 1. Where all targets are 0 or 1 and the
+    loss has a threshold, it is the fraction of them for which the prediction is on their side of it.
     """
 
     loss: float
@@ -48,6 +49,7 @@ def evaluation_of(
     model.check_values(examples.input)
     size = slice_size(model, examples.input.shape[1:])
     starts = range(0, len(examples.input), size)
+    threshold = loss.threshold if np.isin(examples.target, (0, 1)).all() else None
     own = starts[group.rank :: group.size]
     figures = np.zeros((len(starts), 4))  # for each slice what _figures_of returns
     counts = None if confusion is None else np.zeros(confusion.shape, np.int64)
@@ -63,7 +65,7 @@ def evaluation_of(
             check_targets(loss, *examples, input, prediction)
             _check_confusion(counts, target, prediction)
         if own:
-            figures[start // size] = _figures_of(loss, prediction, target, counts)
+            figures[start // size] = _figures_of(loss, prediction, target, counts, threshold)
     group.start_sum(figures).wait()
     if confusion is not None and counts is not None:
         group.start_sum(counts).wait()
@@ -78,15 +80,19 @@ def _check_confusion(confusion: Array | None, target: Array, prediction: Array) 
         raise ValueError(f"confusion has shape {confusion.shape}, and the number of classes is {prediction.shape[1]}")
 
 
-def _figures_of(loss: Loss, prediction: Array, target: Array, confusion: Array | None) -> tuple[float, ...]:
-    """The loss of a slice, its denominator, how many predictions are right, and how many targets count. These are added
-    to `confusion`.
+def _figures_of(
+    loss: Loss, prediction: Array, target: Array, confusion: Array | None, threshold: float | None
+) -> tuple[float, ...]:
+    """The loss of a slice, its denominator, how many predictions are right, and how many targets count. Classes are
+    added to `confusion`; labels are compared with the predictions above the `threshold`.
     """
     denominator = loss.denominator(target)
     # A mean over nothing is not a number.
     value = float(loss.forward(prediction, target)[0]) if loss.has_value(denominator) else 0.0
     if target.dtype.kind != "i":
-        return value, denominator, 0, 0
+        if threshold is None:
+            return value, denominator, 0, 0
+        return value, denominator, ((prediction > threshold) == (target == 1)).sum(), target.size
     counted = loss.counted(target).ravel()
     actual, predicted = target.ravel()[counted], prediction.argmax(axis=1).ravel()[counted]
     if confusion is not None:

@@ -137,7 +137,7 @@ def check_output(output: Path | None, config_file: Path, config: RunConfig, *, h
     if output is None:
         return
     written = [output, output.with_suffix(".npz")] if has_arrays else [output]
-    parts = [part for part in (config.data, config.init_from) if is_dataclass(part)]
+    parts = [part for part in (config.data.source, config.init_from) if is_dataclass(part)]
     values = (getattr(part, field.name) for part in parts for field in fields(part))
     for read in (config_file, *(value for value in values if isinstance(value, Path))):
         for file in written:

@@ -27,15 +27,15 @@ from nn_manual.trainer.evaluation_slices import outputs_of
 from nn_manual.trainer.trainer import Trainer
 from nn_manual.use.kept_weights import Checkpoint
 from nn_manual.use.load_run import TrainedRun, elsewhere, recorded_sha256
-from nn_manual.use.scores import ClassScores, TargetScores, roc_auc
+from nn_manual.use.scores import ClassScores, LabelScores, TargetScores, roc_auc
 
 #: The keys of a run's config that an evaluation may change.
 OVERRIDES = ("data", "loss", "seed")
 
 
 class Targets(NamedTuple):
-    """The predictions of a regression beside its targets, both (examples, targets) and in the units of the source, and
-    the targets' names.
+    """The predictions of a regression, or the probabilities of labels, beside the targets, both (examples, targets) and
+    in the units of the source, and the targets' names.
     """
 
     prediction: Array
@@ -46,8 +46,8 @@ class Targets(NamedTuple):
 class EvaluatedRun(NamedTuple):
     """The result of a run's model on some examples. `bits` are the bits per character of a text. `confusion`, int64
     (classes, classes), counts the targets by their class and by the predicted class, and `auc` is the area under the
-    ROC curve where there are two classes; both are None for a text and for a regression. This has `targets`, and
-    `is_standardized` says whether the loss is one of standardised targets.
+    ROC curve where there are two classes; both are None without classes, and for a text. A regression and labels have
+    `targets`, and `is_standardized` says whether the loss is one of standardised targets.
     """
 
     examples: str
@@ -81,7 +81,9 @@ class EvaluatedRun(NamedTuple):
         return "\n".join([one_line(self.examples), f"{self.checkpoint} weights: {', '.join(results)}", *self._table()])
 
     def _table(self) -> list[str]:
-        """A line for each class or target; none for a text."""
+        """A line for each class, label or target; none for a text."""
+        if self.targets is not None and self.accuracy is not None:
+            return LabelScores.of(self.targets.prediction, self.targets.target).lines(self.targets.names)
         if self.targets is not None:
             return TargetScores.of(self.targets.prediction, self.targets.target).lines(self.targets.names)
         return [] if self.confusion is None else ClassScores.of(self.confusion).lines(self.classes)
@@ -144,8 +146,10 @@ def _targets(run: TrainedRun, examples: Examples) -> Targets | None:
     prediction, target = outputs_of(run.model, examples.input), examples.target
     if run.is_classification or prediction.shape != target.shape:
         return None
-    undo = run.transform.target.undo if run.transform.target is not None else np.float64
-    prediction, target = (undo(array).reshape(len(array), -1) for array in (prediction, target))
+    if run.transform.target is not None:
+        target = run.transform.target.undo(target)
+    arrays = run.as_values(prediction), target.astype(np.float64)
+    prediction, target = (array.reshape(len(array), -1) for array in arrays)
     names = run.transform.names.target
     if names is None or len(names) != target.shape[1]:
         names = tuple(f"output_{number}" for number in range(target.shape[1]))
@@ -161,8 +165,9 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
         whole: dict[str, Any] = {"validation_fraction": 0.0}
         if _validation_file(data) == _validation_file(run.config.data):
             whole["validation_file"] = None
-        names = {field.name for field in fields(data)}  # type: ignore[arg-type]  # each data set is a dataclass
-        data = replace(data, **{name: value for name, value in whole.items() if name in names})  # type: ignore[type-var]  # as above
+        names = {field.name for field in fields(data.source)}  # type: ignore[arg-type]  # each data set is a dataclass
+        kept = {name: value for name, value in whole.items() if name in names}
+        data = data.with_source(replace(data.source, **kept))  # type: ignore[type-var]  # as above
     try:
         split = loaded(data, config.seed, run.model.dtype, run.transform)
     except ValueError as error:
@@ -182,12 +187,12 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
 
 
 def _validation_file(data: Dataset) -> Path | None:
-    return data.validation_file if isinstance(data, Arrays) else None
+    return data.source.validation_file if isinstance(data.source, Arrays) else None
 
 
 def _source(data: Dataset) -> str:
     """What a message calls the data: by their file, if they have one, or else by their class."""
-    place = getattr(data, "file", None) or getattr(data, "folder", None)
+    place = getattr(data.source, "file", None) or getattr(data.source, "folder", None)
     if place == STANDARD_INPUT:
         return "standard input"
     return type(data).__name__ if place is None else str(place)

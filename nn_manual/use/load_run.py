@@ -16,6 +16,7 @@ from nn_manual.config.config_file import dump_yaml
 from nn_manual.data import Transform
 from nn_manual.data.tables import Kind
 from nn_manual.errors import ConfigError, DataError
+from nn_manual.losses.binary import OfLogits
 from nn_manual.losses.class_targets import OfClasses
 from nn_manual.messages.text import counted, noted
 from nn_manual.model import Sequential
@@ -66,6 +67,18 @@ class TrainedRun:
         """Which numbers the model takes: indices, or any."""
         return Kind.INTEGERS if isinstance(self.model.domain, range) else Kind.NUMBERS
 
+    def as_values(self, prediction: Array) -> Array:
+        """What a model without classes puts out, in the units of its targets, float64: probabilities where the loss
+        takes logits.
+        """
+        if isinstance(self.config.loss, OfLogits):
+            from scipy.special import expit
+
+            probabilities: Array = expit(prediction.astype(np.float64))
+            return probabilities
+        prediction = prediction.astype(np.float64)
+        return prediction if self.transform.target is None else self.transform.target.undo(prediction)
+
     @quiet
     def predict(self, array: Array | Padded | Any) -> Array:
         """The model's predictions for examples (examples, ...), or for sequences that are Padded. Their numbers are in
@@ -76,20 +89,21 @@ class TrainedRun:
 
         Returns float64. For a classification, this is the probability of each class, (examples, classes); where the
         model predicts several places of each example, such as each character of a text, it is (examples, places,
-        classes). For a regression, these are values (examples, outputs), which are not standardised.
+        classes). For a regression, these are values (examples, outputs), which are not standardised. For labels, they
+        are the probability of each, (examples, labels).
 
         Raises ValueError for examples that the model doesn't take, DataError, with the line, for a table that training
         couldn't have had, and NotFiniteError where the model puts out a value that is not finite.
         """
         table = None if isinstance(array, Padded) else as_csv(array, self.transform)
         input = self._as_input(array if table is None else numbers_in(table, self.transform, self.kind, ","))
-        prediction = outputs_of(self.model, input).astype(np.float64)
+        prediction = outputs_of(self.model, input)
         if self.is_classification:
             from scipy.special import softmax
 
-            prediction = np.moveaxis(softmax(prediction, axis=1), 1, -1)
-        elif self.transform.target is not None:
-            prediction = self.transform.target.undo(prediction)
+            prediction = np.moveaxis(softmax(prediction.astype(np.float64), axis=1), 1, -1)
+        else:
+            prediction = self.as_values(prediction)
         if len(prediction) == len(input):
             return prediction
         return prediction.reshape(len(input), len(prediction) // len(input), *prediction.shape[1:])

@@ -71,7 +71,7 @@ def _check_output(input: Path, output: Path) -> None:
 
 def _read(run: TrainedRun, file: Path) -> Array | Padded:
     """The inputs in a file, float64 or int64."""
-    data = run.config.data
+    data = run.config.data.source
     if file.suffix != ".npz":
         return numbers_in(file, run.transform, run.kind, data.character if isinstance(data, Arrays) else None)
     name = data.input if isinstance(data, Arrays) and data.file.suffix == ".npz" else "input"

@@ -99,6 +99,39 @@ class TargetScores(NamedTuple):
         return lines
 
 
+class LabelScores(NamedTuple):
+    """Accuracy, precision, recall and F1 of each label that an example may have beside others, and how many have it.
+
+        accuracy  = right / all examples                  precision = right yes / predicted yes
+        recall    = right yes / examples with the label   F1        = 2 / (1 / precision + 1 / recall)
+
+    An example is predicted to have a label whose probability is above a half. A quotient by 0 is 0.
+    """
+
+    accuracy: Array
+    precision: Array
+    recall: Array
+    f1: Array
+    num_examples: Array
+
+    @classmethod
+    def of(cls, probability: Array, target: Array) -> LabelScores:
+        """From two arrays (examples, labels): the second has 0 and 1."""
+        predicted, actual = probability > 0.5, target == 1
+        num_right, num_either = (predicted & actual).sum(axis=0), predicted.sum(axis=0) + actual.sum(axis=0)
+        precision, recall = (num_right / np.maximum(which.sum(axis=0), 1) for which in (predicted, actual))
+        f1 = 2 * num_right / np.maximum(num_either, 1)
+        return cls((predicted == actual).mean(axis=0), precision, recall, f1, actual.sum(axis=0))
+
+    def lines(self, names: Sequence[str]) -> list[str]:
+        """A table with a line for each label."""
+        labels = _labels("label", names)
+        lines = [f"{labels[0]}{'accuracy':>10}{'precision':>11}{'recall':>9}{'F1':>9}{'examples':>12}"]
+        for label, accuracy, precision, recall, f1, count in zip(labels[1:], *self, strict=True):
+            lines.append(f"{label}{accuracy:10.3f}{precision:11.3f}{recall:9.3f}{f1:9.3f}{count:12,}")
+        return lines
+
+
 def roc_auc(score: Array, is_second: Array) -> float | None:
     """The area under the ROC curve of two classes: how often an example of the second class has a larger score than one
     of the first. None where one class alone occurs.

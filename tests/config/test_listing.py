@@ -56,7 +56,7 @@ def test_types_and_defaults() -> None:
     assert [key[0] for key in keys(SGD)][:2] == ["lr", "groups"]  # no config has the model
     assert ("weight", "[number, ...] | null", "null") in keys(CrossEntropyLoss)
     assert ("file", "path", None) in keys(Arrays)
-    assert ("task", "classification | regression", None) in keys(Arrays)
+    assert ("task", "classification | regression | labels", None) in keys(Arrays)
     assert ("file", "path | null", "null") in keys(Text)
     assert ("schedulers", "[lr_scheduler, ...]", None) in keys(SequentialLR)
 

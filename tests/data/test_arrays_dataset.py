@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from user_files import CSV, X, Y, changed, load, message, write, write_npz
+from user_files import CSV, FLOAT64, X, Y, changed, load, message, write, write_npz
 
 from nn_manual.data import Arrays, Names, Transform
 from nn_manual.errors import DataError
@@ -174,7 +174,7 @@ def test_targets_beside_integers_are_standardised(tmp_path: Path) -> None:
     ("fields", "expected"),
     [
         ({"file": "data.txt"}, "file must be - or end in .csv, .csv.gz or .npz, not data.txt"),
-        ({"task": "ranking"}, "task must be classification or regression, not ranking"),
+        ({"task": "ranking"}, "task must be classification or regression or labels, not ranking"),
         ({"target": []}, "target must be one name for an .npz or a classification, not []"),
         ({"target": ["a", "b"]}, "target must be one name for an .npz or a classification, not ['a', 'b']"),
         ({"target": [], "task": "regression"}, "target must name at least one column"),
@@ -188,7 +188,7 @@ def test_targets_beside_integers_are_standardised(tmp_path: Path) -> None:
         ({"file": "a.npz", "input": ["a", "b"]}, "input must name one array of the .npz, not ['a', 'b']"),
         (
             {"standardize": True, "integer_input": True},
-            "standardize must be false where the inputs are integers and the targets classes",
+            "standardize must be false where the inputs are integers and the task classification",
         ),
         ({"validation_fraction": 1.5}, "validation_fraction must be at least 0 and less than 1, not 1.5"),
     ],
@@ -198,3 +198,27 @@ def test_field_out_of_range(fields: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared below
         Arrays(**arguments)
     assert str(caught.value) == expected
+
+
+def test_labels(tmp_path: Path) -> None:
+    """Inputs are standardised, labels are not."""
+    file = write(tmp_path, "a,u,b,v\n1,0,2,1\n3,1,4,1\n")
+    split = load(file, target=["u", "v"], task="labels", standardize=True)
+    assert split.train.input.tolist() == [[-1, -1], [1, 1]]
+    assert split.train.target.tolist() == [[0, 1], [1, 1]]
+    assert split.train.target.dtype == np.float64
+    assert (split.num_classes, split.transform.target) == (None, None)
+    assert split.transform.names.target == ("u", "v")
+    again = Arrays(file, ["u", "v"], "labels", validation_fraction=0.0).load(0, FLOAT64, split.transform)
+    assert again.train.target.tolist() == [[0, 1], [1, 1]]
+    npz = write_npz(tmp_path, x=np.ones((2, 3)), y=np.array([[1, 0], [0, 0]], bool))
+    assert load(npz, input="x", target="y", task="labels").train.target.tolist() == [[1, 0], [0, 0]]
+
+
+def test_a_label_that_is_neither_0_nor_1(tmp_path: Path) -> None:
+    file = write(tmp_path, "a,u,v\n1,0,1\n3,1,0.5\n")
+    assert message(file, target=["u", "v"], task="labels") == ":3: column 'v' holds 0.5, not 0 or 1"
+    npz = write_npz(tmp_path, x=np.ones((2, 3)), y=np.array([[1, 0], [-1, 0]]))
+    assert message(npz, input="x", target="y", task="labels") == ": array 'y'[1, 0] holds -1.0, not 0 or 1"
+    with pytest.raises(ValueError, match=r"^standardize must be false where the inputs are integers and the"):
+        Arrays(file, "u", "labels", integer_input=True, standardize=True)

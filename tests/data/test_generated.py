@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nn_manual.data import Dataset, LinearTeacher, Spirals, Transform
+from nn_manual.data import Brackets, Dataset, LinearTeacher, Spirals, Transform
 
 FLOAT64 = np.dtype(np.float64)
 
 
-@pytest.mark.parametrize("dataset", [Spirals(), LinearTeacher()])
+@pytest.mark.parametrize("dataset", [Spirals(), LinearTeacher(), Brackets()])
 def test_determined_by_the_seed(dataset: Dataset) -> None:
     first, again, other = dataset.load(1, FLOAT64), dataset.load(1, FLOAT64), dataset.load(2, FLOAT64)
     for part, same, different in zip(first.train, again.train, other.train, strict=True):
@@ -77,6 +77,9 @@ def test_noise_of_linear_teacher() -> None:
         (Spirals, "noise", -0.1),
         (Spirals, "validation_fraction", 1.0),
         (LinearTeacher, "num_examples", 0),
+        (Brackets, "num_examples", 0),
+        (Brackets, "length", 0),
+        (Brackets, "validation_fraction", 1.0),
         (LinearTeacher, "in_features", 0),
         (LinearTeacher, "out_features", -1),
         (LinearTeacher, "noise", math.nan),
@@ -86,3 +89,19 @@ def test_noise_of_linear_teacher() -> None:
 def test_field_out_of_range(dataset: type[Dataset], field: str, value: Any) -> None:
     with pytest.raises(ValueError, match=rf"^{field} must be .*, not {value}$"):
         dataset(**{field: value})
+
+
+def test_brackets_are_paired_as_removing_pairs_pairs_them() -> None:
+    """Another way: while there is an opening bracket whose next bracket closes, the two are a pair and go."""
+    data = Brackets(num_examples=200, length=12, validation_fraction=0.0)
+    split = data.load(0, FLOAT64)
+    assert (split.num_classes, data.example_shape, split.transform.names.classes) == (2, (12,), ("alone", "paired"))
+    assert split.train.input.dtype == split.train.target.dtype == np.int64
+    assert np.unique(split.train.input).tolist() == [0, 1, 2]
+    for row, target in zip(split.train.input, split.train.target, strict=True):
+        left = [place for place in range(12) if row[place]]
+        paired: set[int] = set()
+        while found := [k for k in range(len(left) - 1) if row[left[k]] == 1 and row[left[k + 1]] == 2]:
+            paired |= {left[found[0]], left[found[0] + 1]}
+            del left[found[0] : found[0] + 2]
+        assert set(np.flatnonzero(target).tolist()) == paired

@@ -12,6 +12,7 @@ from user_files import CSV, FLOAT64, write, write_npz
 from nn_manual.data import (
     MNIST,
     Arrays,
+    Brackets,
     Dataset,
     Diabetes,
     Digits,
@@ -19,6 +20,7 @@ from nn_manual.data import (
     Iris,
     LinearTeacher,
     Names,
+    Reconstruction,
     Spirals,
     Standardization,
     Text,
@@ -44,6 +46,7 @@ def data_sets(tmp_path: Path) -> list[Dataset]:
     npz = write_npz(tmp_path, x=np.arange(24.0).reshape(8, 3), y=np.arange(8.0))
     return [
         *(Digits(), Iris(), Diabetes(), Spirals(num_examples=20), LinearTeacher(num_examples=20), MNIST(tmp_path)),
+        *(Reconstruction(Digits()), Brackets(num_examples=20)),
         arrays(csv, input=["height", "age"]),
         arrays(npz, input="x", target="y", task="regression"),
         Text(write(tmp_path, "some text, and some text", "text.txt"), context=2, validation_fraction=0.2),

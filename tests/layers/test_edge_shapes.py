@@ -91,6 +91,7 @@ from nn_manual.layers import (
     PaddedLSTM,
     PaddedRNN,
     PaddedTimePool,
+    Permute,
     PixelShuffle,
     PixelUnshuffle,
     PReLU,
@@ -225,6 +226,7 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (PixelShuffle(2), [(1, 0, 1, 1), (1, 4, 1, 1)]),  # without examples, torch's backward fails
     (PixelUnshuffle(2), [(1, 1, 2, 2)]),  # as above
     (ChannelShuffle(2), [(0, 2, 1), (1, 2, 0)]),
+    (Permute([0, 2, 1]), [(0, 2, 1), (1, 2, 0), (1, 1, 1)]),
     (Embedding(3, 2, padding_idx=None), [(), (0,), (1,), (2, 0)]),
     (LearnedPositions(2, 2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
     (LSTM(2, 3), [(2, 0, 2), (1, 0, 2), (1, 1, 2)]),

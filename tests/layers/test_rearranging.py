@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nn_manual import ChannelShuffle, PixelShuffle, PixelUnshuffle
+from nn_manual import ChannelShuffle, Permute, PixelShuffle, PixelUnshuffle
 from nn_manual.arrays import Shape
 
 
@@ -35,6 +35,19 @@ def test_channels_of_groups_take_turns(layer: Any, shape: Shape) -> None:
     assert (layer.backward(saved, output) == input).all()
 
 
+@pytest.mark.parametrize(("layer", "shape"), Permute.examples(), ids=repr)
+def test_dimensions_change_their_order(layer: Any, shape: Shape) -> None:
+    input = np.random.default_rng(0).standard_normal(shape)
+    output, saved = layer.forward(input)
+    assert output.shape == layer.output_shape(shape)
+    for index in np.ndindex(output.shape):
+        place = [0] * len(shape)
+        for dim, number in zip(layer.dims, index, strict=True):
+            place[dim] = number
+        assert output[index] == input[tuple(place)]
+    assert (layer.backward(saved, output) == input).all()
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -53,6 +66,17 @@ def test_channels_of_groups_take_turns(layer: Any, shape: Shape) -> None:
         (
             lambda: ChannelShuffle(2).output_shape((1, 3, 2)),
             "ChannelShuffle takes (batch, a multiple of 2 channels, ...), the input has shape (1, 3, 2)",
+        ),
+        *(
+            (
+                lambda dims=dims: Permute(dims),
+                f"dims must be 0, which is the batch, and then each other dimension once, not {dims}",
+            )
+            for dims in ([], [1, 0], [0, 2], [0, 1, 1], [0, 1, -2], [0, -3, 1])
+        ),
+        (
+            lambda: Permute([0, 2, 1]).output_shape((1, 3, 2, 4)),
+            "Permute takes 3 dimensions, the input has shape (1, 3, 2, 4)",
         ),
     ],
 )

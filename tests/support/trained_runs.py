@@ -26,12 +26,14 @@ optimizer: {SGD: {lr: 0.5}}
 """
 REGRESSION = CONFIG.replace("target: y, task: classification", "target: [u, v], task: regression")
 REGRESSION = REGRESSION.replace("CrossEntropyLoss", "MSELoss")
+LABELS = REGRESSION.replace("task: regression", "task: labels").replace("MSELoss", "BCEWithLogitsLoss")
 
 #: a = 3 is standardised to 1, and b = 10 to 2.
 OF_INPUT = Standardization(np.array([1.0, 2.0]), np.array([2.0, 4.0]))
 TRANSFORM = Transform(OF_INPUT, None, Names(("a", "b"), ("y",), ("no", "yes")))
 OF_TARGET = Standardization(np.array([10.0, 0.0]), np.array([5.0, 1.0]))
 OF_REGRESSION = Transform(OF_INPUT, OF_TARGET, Names(("a", "b"), ("u", "v")))
+OF_LABELS = OF_REGRESSION._replace(target=None)
 
 IDENTITY = {"0.weight": np.eye(2, dtype=np.float32), "0.bias": np.zeros(2, np.float32)}
 SWAPPED = IDENTITY | {"0.weight": np.eye(2, dtype=np.float32)[::-1].copy()}

@@ -25,18 +25,30 @@ GOLDEN = ROOT / "tests" / "golden"
 
 #: By config, what makes its run short enough for a second or two, and for rounding not to have grown yet.
 SHORTER = {
+    "autoencoder": ["epochs=4"],
+    "brackets": ["epochs=1"],
     "convnet": ["epochs=1", "dtype=float64"],
+    "denoising_autoencoder": ["epochs=3"],
     "diabetes": ["epochs=15"],
     "digits": ["epochs=5"],
     "digits_convnet": ["epochs=2"],
     "digits_encoder": ["epochs=2"],
     "digits_lstm": ["epochs=2"],
     "fashion_mnist": ["epochs=1", "dtype=float64"],
+    "fizzbuzz": ["epochs=8"],
     "gpt": ["epochs=1", "data.Text.stride=1024"],
+    "huber": ["epochs=15"],
+    "lenet5": ["epochs=1", "dtype=float64", "compiled=false"],
     "lstm": ["epochs=1", "data.Text.stride=512"],
+    "resnet": ["epochs=1", "dtype=float64", "compiled=false"],
     "spirals": ["epochs=8"],
     "trace_relu": ["epochs=30"],
+    "unet": ["epochs=1"],
+    "vit": ["epochs=1"],
 }
+
+#: These see a part of the photographs.
+OF_FIRST_IMAGES = ("convnet", "lenet5", "resnet")
 
 #: Relative. Another BLAS adds in another order, and training carries the difference on. Over these epochs five of
 #: OpenBLAS's kernels moved a loss by at most 2e-7 in float32 and 2e-16 in float64. But where a ReLU's input lies within
@@ -49,7 +61,7 @@ TOLERANCES = {"float32": 1e-3, "float64": 1e-12}
 def config_of(name: str, directory: Path) -> RunConfig:
     """Unchecked, for speed: checking changes nothing, says test_run. What the run reads may be in `directory`."""
     config = load_config(ROOT / "config" / f"{name}.yaml", [*SHORTER[name], "gradient_check.every=0"])
-    if name == "convnet" and isinstance(config.data, FashionMNIST) and config.data.folder.exists():
+    if name in OF_FIRST_IMAGES and isinstance(config.data, FashionMNIST) and config.data.folder.exists():
         config.data.folder = first_images(config.data.folder, directory / "images")
     return config
 

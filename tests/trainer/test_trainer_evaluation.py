@@ -10,8 +10,16 @@ from classifiers import BATCH, classifier, examples
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.data import Examples
-from nn_manual.layers import Embedding, Flatten, Linear, Tanh
-from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
+from nn_manual.layers import Embedding, Flatten, Identity, Linear, Tanh
+from nn_manual.losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    Loss,
+    MSELoss,
+    MultiLabelSoftMarginLoss,
+    TraceLoss,
+)
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD
 from nn_manual.trainer import evaluation_slices as slices
@@ -186,6 +194,29 @@ class TestEvaluate:
         assert trainer.train_step(input, target).check is not None
         evaluation = trainer.evaluate(Examples(input, target))
         assert evaluation == (CrossEntropyLoss().forward(trainer.model(input), target)[0], None)
+
+    @pytest.mark.parametrize("loss", [BCEWithLogitsLoss(), MultiLabelSoftMarginLoss(), BCEWithLogitsLoss("sum")])
+    def test_logits_of_labels_are_right_on_their_side_of_0(
+        self, monkeypatch: pytest.MonkeyPatch, loss: Loss
+    ) -> None:
+        model = Sequential(Linear(2, 3), dtype="float64")
+        trainer = Trainer(model, loss, SGD(model), check_every=0)
+        input = examples(30).input
+        target = (np.random.default_rng(0).random((30, 3)) < 0.5).astype(np.float64)
+        in_slices(trainer, monkeypatch, 7)
+        evaluation = trainer.evaluate(Examples(input, target))
+        right = np.abs(1 / (1 + np.exp(-model(input))) - target) < 0.5
+        assert evaluation.accuracy == right.mean()
+        assert 0.2 < right.mean() < 0.8
+        target[29, 2] = 0.5  # in the last slice: a probability, so none of them is a label
+        assert trainer.evaluate(Examples(input, target)).accuracy is None
+
+    def test_probabilities_of_labels_are_right_on_their_side_of_a_half(self) -> None:
+        model = Sequential(Identity(), dtype="float64")
+        trainer = Trainer(model, BCELoss(), SGD(model), check_every=0)
+        probabilities = np.array([[0.4, 0.6], [0.9, 0.2], [0.5, 0.51]])
+        target = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
+        assert trainer.evaluate(Examples(probabilities, target)).accuracy == 0.5
 
     def test_weights_are_those_of_the_whole_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
         trainer = classifier(check_every=0)

@@ -13,7 +13,7 @@ import pytest
 from runs import CONFIG as SPIRALS
 from runs import write_config
 from text_runs import write_run
-from trained_runs import CONFIG, IDENTITY, OF_REGRESSION, REGRESSION, SWAPPED, write_trained
+from trained_runs import CONFIG, IDENTITY, LABELS, OF_LABELS, OF_REGRESSION, REGRESSION, SWAPPED, write_trained
 
 from nn_manual.config import load_config
 from nn_manual.data import Arrays, Split, Transform
@@ -176,6 +176,23 @@ def test_a_regression(tmp_path: Path) -> None:
         "v            nan             1             1",
     ]
     assert result.title == "1 example"
+
+
+def test_labels(tmp_path: Path) -> None:
+    """Standardised: [1, 2], [2, 1], [0, -1], [-1, -2], the logits of u and v."""
+    (tmp_path / "train.csv").write_text("a,b,u,v\n3,10,1,1\n5,6,0,1\n1,-2,0,1\n-1,-6,0,0\n")
+    result = evaluated(write_trained(tmp_path, LABELS, OF_LABELS))
+    wrong = [math.log1p(math.exp(2)), math.log1p(math.exp(1))]  # u of the second, v of the third
+    others = [math.log1p(math.exp(-size)) for size in (1, 2, 1, 1, 2)]
+    assert result.loss == pytest.approx((sum(wrong + others) + math.log(2)) / 8, rel=1e-6)
+    assert (result.accuracy, result.confusion, result.is_standardized) == (0.75, None, False)
+    assert result.targets is not None
+    assert result.targets.prediction[0] == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.exp(-2))], rel=1e-6)
+    assert str(result).splitlines()[2:] == [
+        "label  accuracy  precision   recall       F1    examples",
+        "u         0.750      0.500    1.000    0.667           1",
+        "v         0.750      1.000    0.667    0.800           3",
+    ]
 
 
 def test_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

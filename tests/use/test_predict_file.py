@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from text_runs import write_run
-from trained_runs import CONFIG, OF_INPUT, OF_REGRESSION, REGRESSION, write_trained
+from trained_runs import CONFIG, LABELS, OF_INPUT, OF_LABELS, OF_REGRESSION, REGRESSION, write_trained
 
 from nn_manual.data import Names, Transform
 from nn_manual.errors import ConfigError, DataError
@@ -67,6 +67,14 @@ def test_values(folder: Path) -> None:
     Path("new.csv").write_text("a,b\n3,10\n-1,2\n")
     run = write_trained(folder, REGRESSION, OF_REGRESSION)
     assert predicted(run, "new.csv") == [["u", "v"], ["15.0", "2.0"], ["5.0", "0.0"]]
+
+
+def test_probabilities_of_labels(folder: Path) -> None:
+    Path("new.csv").write_text("a,b\n3,10\n-1,2\n")
+    header, *rows = predicted(write_trained(folder, LABELS, OF_LABELS), "new.csv")
+    assert header == ["u", "v"]
+    probabilities = [[1 / (1 + math.exp(-logit)) for logit in logits] for logits in ([1, 2], [-1, 0])]
+    np.testing.assert_allclose(np.array(rows, float), probabilities, rtol=1e-7)
 
 
 def test_names_that_nobody_knows(folder: Path) -> None:
