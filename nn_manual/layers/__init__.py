@@ -47,6 +47,7 @@ from nn_manual.layers.shape import Flatten, Identity, Unflatten
 from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
 from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmin
 from nn_manual.layers.time_pooling import PaddedTimePool, TimePool
+from nn_manual.layers.transformer import TransformerEncoder, TransformerEncoderLayer
 from nn_manual.layers.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from nn_manual.layers.upsampling import Upsample
 from nn_manual.layers.with_buffers import LayerWithBuffers
@@ -147,6 +148,8 @@ __all__ = [
     "Tanhshrink",
     "Threshold",
     "TimePool",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
     "Upsample",
     "ZeroPad1d",
