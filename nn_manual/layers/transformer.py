@@ -122,7 +122,7 @@ class TransformerEncoderLayer(Chain):
             (cls(4, 2, 3, dropout=0.25), (2, 3, 4)),
             (cls(4, 2, 5, dropout=0, norm_first=True), (3, 4, 4)),
             (cls(6, 3, 4, activation="gelu", norm_first=True), (2, 3, 6)),
-            (cls(3, 1, 3, dropout=0, activation="gelu", layer_norm_eps=0.1, bias=False), (3, 3, 3)),
+            (cls(4, 1, 4, dropout=0, activation="gelu", layer_norm_eps=0.1, bias=False), (4, 4, 4)),
         ]
 
     def children(self) -> dict[str, Layer]:
@@ -217,7 +217,7 @@ class TransformerEncoder(Chain):
         """One layer, and two with a norm behind them."""
         return [
             (cls(TransformerEncoderLayer(4, 2, 3), 1), (2, 3, 4)),
-            (cls(TransformerEncoderLayer(3, 1, 3, dropout=0, norm_first=True), 2, LayerNorm(3)), (3, 3, 3)),
+            (cls(TransformerEncoderLayer(4, 1, 4, dropout=0, norm_first=True), 2, LayerNorm(4)), (4, 4, 4)),
         ]
 
     def children(self) -> dict[str, Layer]:
