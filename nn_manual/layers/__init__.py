@@ -40,6 +40,7 @@ from nn_manual.layers.padding_classes import (
     ZeroPad3d,
 )
 from nn_manual.layers.piecewise_activations import Hardtanh, LeakyReLU, ReLU6, Threshold
+from nn_manual.layers.positions import SinusoidalPositions
 from nn_manual.layers.rearranging import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from nn_manual.layers.rnn import RNN
 from nn_manual.layers.self_attention import CausalSelfAttention, MultiheadAttention
@@ -138,6 +139,7 @@ __all__ = [
     "Residual",
     "SiLU",
     "Sigmoid",
+    "SinusoidalPositions",
     "Softmax",
     "Softmin",
     "Softplus",

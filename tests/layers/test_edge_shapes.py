@@ -95,6 +95,7 @@ from nn_manual.layers import (
     RMSNorm,
     Sigmoid,
     SiLU,
+    SinusoidalPositions,
     Softmax,
     Softmin,
     Softplus,
@@ -190,6 +191,7 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (PixelUnshuffle(2), [(1, 1, 2, 2)]),  # as above
     (ChannelShuffle(2), [(0, 2, 1), (1, 2, 0)]),
     (Embedding(3, 2, padding_idx=None), [(), (0,), (1,), (2, 0)]),
+    (SinusoidalPositions(2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
     (LearnedPositions(2, 2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
     (LSTM(2, 3), [(2, 0, 2), (1, 0, 2), (1, 1, 2)]),
     (LSTM(2, 3, num_layers=2, batch_first=True), [(0, 2, 2), (1, 1, 2)]),

@@ -44,6 +44,7 @@ from nn_manual.layers import (
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
+    SinusoidalPositions,
     Softmax,
     Softmin,
 )
@@ -57,6 +58,7 @@ TABLE: list[tuple[Layer, Shape, int]] = [
     (LogSoftmax(1), (2, 7, 3), 7),
     (Softmin(0), (2, 7, 3), 2),
     (Dropout(), (4, 3), 1),
+    (SinusoidalPositions(4), (5, 6, 4), 1),
     (LearnedPositions(9, 4), (5, 6, 4), 5),  # grad_weight, over the batch
     (BatchNorm1d(3), (5, 3, 4), 20),  # the means and the parameters' gradients, over batch and length
     (BatchNorm2d(3), (2, 3, 4, 5), 40),
