@@ -11,6 +11,7 @@ from nn_manual.layers.containers import Residual
 from nn_manual.layers.convolution import Conv1d, Conv2d, Conv3d
 from nn_manual.layers.dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
 from nn_manual.layers.embedding import Embedding, LearnedPositions
+from nn_manual.layers.embedding_bag import EmbeddingBag
 from nn_manual.layers.exponential_units import CELU, ELU, SELU
 from nn_manual.layers.gated_linear_unit import GLU
 from nn_manual.layers.group_normalization import GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
@@ -95,6 +96,7 @@ __all__ = [
     "Dropout2d",
     "Dropout3d",
     "Embedding",
+    "EmbeddingBag",
     "Flatten",
     "GroupNorm",
     "Hardshrink",

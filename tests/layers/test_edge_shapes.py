@@ -53,6 +53,7 @@ from nn_manual.layers import (
     Dropout2d,
     Dropout3d,
     Embedding,
+    EmbeddingBag,
     Flatten,
     GroupNorm,
     Hardshrink,
@@ -191,6 +192,8 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (PixelUnshuffle(2), [(1, 1, 2, 2)]),  # as above
     (ChannelShuffle(2), [(0, 2, 1), (1, 2, 0)]),
     (Embedding(3, 2, padding_idx=None), [(), (0,), (1,), (2, 0)]),
+    (EmbeddingBag(3, 2), [(0, 3), (1, 1)]),
+    (EmbeddingBag(3, 2, "max", 1), [(0, 3), (1, 1), (2, 1)]),
     (SinusoidalPositions(2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
     (LearnedPositions(2, 2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
     (LSTM(2, 3), [(2, 0, 2), (1, 0, 2), (1, 1, 2)]),
@@ -241,7 +244,7 @@ def test_as_torch(layer: Layer, shape: Shape) -> None:
     layer = copy.deepcopy(layer)
     model = Sequential(layer, dtype="float64", seed=1)
     model.bind_noise(shape)
-    is_index = isinstance(layer, Embedding)
+    is_index = isinstance(layer, Embedding | EmbeddingBag)
     input = np.asarray(generator.integers(0, 3, shape) if is_index else generator.standard_normal(shape))
     if isinstance(layer, LayerWithLengths):
         layer.noise = SimpleNamespace(lengths=np.ones(len(input), np.int64))

@@ -42,7 +42,7 @@ LAYER_HELPERS = (
     *("_derivatives", "_nonlinearity", "_weight", "_count", "matrices", "_neighbours", "_normalized_rows"),
     *("_grad_of_rows", "_places", "_image", "_write_grad_weight", "_add_bias", "_write_grad_bias"),
     *("around", "back", "sources", "moved", "moved_back"),
-    *("_attend", "_map", "_map_backward", "_scores", "_exponential", "function", "passes"),
+    *("_attend", "_map", "_map_backward", "_scores", "_exponential", "function", "passes", "write_grad_weight"),
 )
 
 #: The same of a loss.
