@@ -100,9 +100,12 @@ class EmbeddingBag(OfTable):
         """`share`, given the rows (batch, bag, embedding_dim)."""
         padding = -1 if self.padding_idx is None else self.padding_idx % self.num_embeddings
         kept = (input != padding)[:, :, np.newaxis]
+        share: Array = kept
+        if self.mode == "mean":
+            share = kept / np.maximum(kept.sum(axis=1, keepdims=True), 1)
         if self.mode == "max":
             # Compiled, argmax runs along the innermost axis alone.
             largest = np.where(kept, found, -np.inf).swapaxes(1, 2).copy().argmax(axis=-1)
             first = np.arange(input.shape[1])[:, np.newaxis] == largest[:, np.newaxis]
-            return np.where(kept, first, np.zeros_like(first))
-        return kept / np.maximum(kept.sum(axis=1, keepdims=True), 1) if self.mode == "mean" else kept
+            share = np.where(kept, first, np.zeros_like(first))
+        return share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.activations import GELU, ReLU
@@ -19,12 +19,11 @@ from nn_manual.layers.self_attention import MultiheadAttention
 from nn_manual.layers.shape import Identity
 
 
-@dataclass(eq=False)
 class Chain(Composite):
     """A composite that runs layers one after the other. They are its children, or are made of these."""
 
     #: The layers, in the order in which they run.
-    chain: ClassVar[list[Layer]]
+    chain: list[Layer]
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The shape of the last layer's output. Raises ValueError if a layer doesn't fit the one before it."""
