@@ -38,6 +38,8 @@ def test_defaults_are_torchs(name: str, owner: type[Any], home: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
+    if inspect.isfunction(value):  # of torch.nn.functional, which a config calls by its name
+        return value.__name__
     return list(value) if isinstance(value, tuple | list) else value
 
 

@@ -14,6 +14,7 @@ from nn_manual.layers.containers import Residual
 from nn_manual.layers.convolution import Conv1d, Conv2d, Conv3d
 from nn_manual.layers.dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
 from nn_manual.layers.embedding import Embedding, LearnedPositions
+from nn_manual.layers.embedding_bag import EmbeddingBag
 from nn_manual.layers.exponential_units import CELU, ELU, SELU
 from nn_manual.layers.folding import Fold, Unfold
 from nn_manual.layers.gated_linear_unit import GLU
@@ -46,6 +47,7 @@ from nn_manual.layers.padding_classes import (
     ZeroPad3d,
 )
 from nn_manual.layers.piecewise_activations import Hardtanh, LeakyReLU, ReLU6, Threshold
+from nn_manual.layers.positions import SinusoidalPositions
 from nn_manual.layers.power_pooling import LPPool1d, LPPool2d, LPPool3d
 from nn_manual.layers.random_slope import RReLU
 from nn_manual.layers.rearranging import ChannelShuffle, Permute, PixelShuffle, PixelUnshuffle
@@ -57,6 +59,7 @@ from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from nn_manual.layers.spectral_norm import SpectralNorm
 from nn_manual.layers.stochastic_depth import StochasticDepth
 from nn_manual.layers.time_pooling import PaddedTimePool, TimePool
+from nn_manual.layers.transformer import TransformerEncoder, TransformerEncoderLayer
 from nn_manual.layers.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from nn_manual.layers.upsampling import Upsample
 from nn_manual.layers.weight_norm import WeightNorm
@@ -110,6 +113,7 @@ __all__ = [
     "Dropout3d",
     "Embedding",
     "FeatureAlphaDropout",
+    "EmbeddingBag",
     "Flatten",
     "Fold",
     "GroupNorm",
@@ -161,6 +165,7 @@ __all__ = [
     "Residual",
     "SiLU",
     "Sigmoid",
+    "SinusoidalPositions",
     "Softmax",
     "Softmax2d",
     "Softmin",
@@ -174,6 +179,8 @@ __all__ = [
     "Tanhshrink",
     "Threshold",
     "TimePool",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
     "Unfold",
     "Upsample",

@@ -14,8 +14,56 @@ from nn_manual.layers.base import Layer
 from nn_manual.messages.text import counted
 
 
+class OfTable(Layer):
+    """A layer that looks rows up in a table: its parameter weight, (num_embeddings, embedding_dim). Row `padding_idx`
+    starts as 0, and its gradient is 0: so it stays 0.
+    """
+
+    num_embeddings: int
+    embedding_dim: int
+    padding_idx: int | None
+
+    def __post_init__(self) -> None:
+        for name in ("num_embeddings", "embedding_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.padding_idx is not None and not -self.num_embeddings <= self.padding_idx < self.num_embeddings:
+            rows = counted(self.num_embeddings, "row")
+            raise ValueError(f"padding_idx must be one of {rows}, not {self.padding_idx}")
+        self.domain = range(self.num_embeddings)
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """weight (num_embeddings, embedding_dim)."""
+        return {"weight": (self.num_embeddings, self.embedding_dim)}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        """weight normal with standard deviation 1, as torch.nn.Embedding; the padding row 0."""
+        self.param.weight[...] = generator.standard_normal(self.param.weight.shape)
+        self._zero_padding_row()
+
+    def initialize(self, fill: Callable[[str], None]) -> None:
+        """weight from the initializer; the padding row 0."""
+        fill("weight")
+        self._zero_padding_row()
+
+    def _zero_padding_row(self) -> None:
+        if self.padding_idx is not None:
+            self.param.weight[self.padding_idx] = 0
+
+    def check_indices(self, input: Array) -> None:
+        """Raise ValueError for an input that isn't int64."""
+        if input.dtype != np.int64:
+            raise ValueError(f"{type(self).__name__} takes int64 indices, not {input.dtype}")
+
+    def write_grad_weight(self, indices: Array, grads: Array) -> None:
+        """grad_weight, given the gradient of the row at each index, (indices, embedding_dim)."""
+        self.grad.weight[...] = one_hot_product(indices, grads, self.num_embeddings)
+        if self.padding_idx is not None:
+            self.grad.weight[self.padding_idx] = 0
+
+
 @dataclass(eq=False)
-class Embedding(Layer):
+class Embedding(OfTable):
     """A row of a table for each index, input (...) int64 to output (..., embedding_dim).
 
     Parameter: weight (num_embeddings, embedding_dim). `indices` is the input and `grads` the gradient of the output,
@@ -38,37 +86,10 @@ class Embedding(Layer):
     embedding_dim: int
     padding_idx: int | None = None
 
-    def __post_init__(self) -> None:
-        for name in ("num_embeddings", "embedding_dim"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.padding_idx is not None and not -self.num_embeddings <= self.padding_idx < self.num_embeddings:
-            rows = counted(self.num_embeddings, "row")
-            raise ValueError(f"padding_idx must be one of {rows}, not {self.padding_idx}")
-        self.domain = range(self.num_embeddings)
-
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
         """One index and several for each example, with a padding row and without."""
         return [(cls(5, 3), (4,)), (cls(3, 2, padding_idx=1), (4, 3)), (cls(4, 4, padding_idx=-1), (4, 2, 2))]
-
-    def parameter_shapes(self) -> dict[str, Shape]:
-        """weight (num_embeddings, embedding_dim)."""
-        return {"weight": (self.num_embeddings, self.embedding_dim)}
-
-    def reset_parameters(self, generator: np.random.Generator) -> None:
-        """weight normal with standard deviation 1, as torch.nn.Embedding; the padding row 0."""
-        self.param.weight[...] = generator.standard_normal(self.param.weight.shape)
-        self._zero_padding_row()
-
-    def initialize(self, fill: Callable[[str], None]) -> None:
-        """weight from the initializer; the padding row 0."""
-        fill("weight")
-        self._zero_padding_row()
-
-    def _zero_padding_row(self) -> None:
-        if self.padding_idx is not None:
-            self.param.weight[self.padding_idx] = 0
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """(...) to (..., embedding_dim)."""
@@ -80,18 +101,14 @@ class Embedding(Layer):
 
     def forward(self, input: Array) -> tuple[Array, Array]:
         """The rows, and the indices, which backward needs."""
-        if input.dtype != np.int64:
-            raise ValueError(f"Embedding takes int64 indices, not {input.dtype}")
+        self.check_indices(input)
         return self.param.weight[input], input
 
     def backward(self, saved: Array, grad_output: Array) -> None:  # type: ignore[override]  # an index has no gradient
         """Write grad_weight."""
         indices = saved.ravel()
         self.check_gradient(grad_output, self.output_shape(saved.shape))
-        grads = grad_output.reshape(-1, self.embedding_dim)
-        self.grad.weight[...] = one_hot_product(indices, grads, self.num_embeddings)
-        if self.padding_idx is not None:
-            self.grad.weight[self.padding_idx] = 0
+        self.write_grad_weight(indices, grad_output.reshape(-1, self.embedding_dim))
 
 
 @dataclass(eq=False)

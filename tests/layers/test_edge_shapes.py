@@ -58,6 +58,7 @@ from nn_manual.layers import (
     Dropout2d,
     Dropout3d,
     Embedding,
+    EmbeddingBag,
     FeatureAlphaDropout,
     Flatten,
     Fold,
@@ -108,6 +109,7 @@ from nn_manual.layers import (
     RReLU,
     Sigmoid,
     SiLU,
+    SinusoidalPositions,
     Softmax,
     Softmax2d,
     Softmin,
@@ -121,6 +123,8 @@ from nn_manual.layers import (
     Tanhshrink,
     Threshold,
     TimePool,
+    TransformerEncoder,
+    TransformerEncoderLayer,
     Unflatten,
     Unfold,
     Upsample,
@@ -228,6 +232,9 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (ChannelShuffle(2), [(0, 2, 1), (1, 2, 0)]),
     (Permute([0, 2, 1]), [(0, 2, 1), (1, 2, 0), (1, 1, 1)]),
     (Embedding(3, 2, padding_idx=None), [(), (0,), (1,), (2, 0)]),
+    (EmbeddingBag(3, 2), [(0, 3), (1, 1)]),
+    (EmbeddingBag(3, 2, "max", 1), [(0, 3), (1, 1), (2, 1)]),
+    (SinusoidalPositions(2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
     (LearnedPositions(2, 2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
     (LSTM(2, 3), [(2, 0, 2), (1, 0, 2), (1, 1, 2)]),
     (LSTM(2, 3, num_layers=2, batch_first=True), [(0, 2, 2), (1, 1, 2)]),
@@ -241,6 +248,8 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (CausalSelfAttention(2, 1), [(0, 3, 2), (3, 0, 2), (0, 0, 2), (1, 1, 2)]),
     (CausalSelfAttention(2, 2, dropout=0.5, bias=False), [(0, 3, 2), (1, 1, 2)]),
     (MultiheadAttention(2, 1), [(0, 3, 2), (3, 0, 2), (1, 1, 2)]),
+    (TransformerEncoderLayer(2, 1, 3, dropout=0), [(0, 3, 2), (3, 0, 2), (1, 1, 2)]),
+    (TransformerEncoder(TransformerEncoderLayer(2, 1, 3, dropout=0), 2), [(0, 3, 2), (1, 1, 2)]),
     (Residual(Linear(2, 2, bias=False), GELU()), [(0, 2), (2,)]),
     (Sum([Linear(2, 3, bias=False), Linear(2, 3)]), [(0, 2), (1, 2), (2,), (2, 0, 2)]),
     (Concat([Linear(2, 3), GELU()]), [(0, 2), (1, 2)]),
@@ -275,7 +284,7 @@ def test_as_torch(layer: Layer, shape: Shape) -> None:
     layer = copy.deepcopy(layer)
     model = Sequential(layer, dtype="float64", seed=1)
     model.bind_noise(shape)
-    is_index = isinstance(layer, Embedding)
+    is_index = isinstance(layer, Embedding | EmbeddingBag)
     input = np.asarray(generator.integers(0, 3, shape) if is_index else generator.standard_normal(shape))
     if isinstance(layer, LayerWithLengths):
         layer.noise = SimpleNamespace(lengths=np.ones(len(input), np.int64))

@@ -28,7 +28,7 @@ from nn_manual.registry import components
 
 #: The parameters of each layer that an initializer fills: the weights of linear maps and of tables, no other.
 FILLED = {
-    **{name: {"weight"} for name in ("Bilinear", "Embedding", "LearnedPositions", "Linear")},
+    **{name: {"weight"} for name in ("Bilinear", "Embedding", "EmbeddingBag", "LearnedPositions", "Linear")},
     **{f"{name}{num_dims}d": {"weight"} for name in ("Conv", "ConvTranspose") for num_dims in (1, 2, 3)},
     **{f"{name}Attention": {"in_proj_weight", "out_proj.weight"} for name in ("CausalSelf", "Multihead")},
     "WeightNorm": {"parametrizations.weight.original1"},

@@ -55,6 +55,7 @@ from nn_manual.layers import (
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
+    SinusoidalPositions,
     Softmax,
     Softmax2d,
     Softmin,
@@ -88,6 +89,7 @@ TABLE: list[tuple[Layer, Shape, int]] = [
     (FeatureAlphaDropout(), (4, 3, 5), 1),
     (Unfold([2, 3], stride=[2, 1]), (1, 1, 4, 9), 3),  # a number of a row lies in three windows
     (Fold([4, 9], [2, 3], stride=[2, 1]), (1, 6, 14), 3),
+    (SinusoidalPositions(4), (5, 6, 4), 1),
     (LearnedPositions(9, 4), (5, 6, 4), 5),  # grad_weight, over the batch
     (BatchNorm1d(3), (5, 3, 4), 20),  # the means and the parameters' gradients, over batch and length
     (BatchNorm2d(3), (2, 3, 4, 5), 40),

@@ -94,6 +94,8 @@ def type_in_words(hint: Any) -> str:
         return "schedule"
     if hint in KINDS:
         return KINDS[hint].label
+    if isinstance(hint, type) and issubclass(hint, tuple(KINDS)):
+        return hint.__name__  # of one class
     return "keys"  # of a mapping
 
 

@@ -43,7 +43,7 @@ LAYER_HELPERS = (
     *("_grad_of_rows", "_places", "_image", "_write_grad_weight", "_add_bias", "_write_grad_bias"),
     *("around", "back", "sources", "moved", "moved_back", "_largest", "_to_places", "_take_larger"),
     *("_over", "columns", "images"),
-    *("_attend", "_map", "_map_backward", "_scores", "_exponential", "function", "passes"),
+    *("_attend", "_map", "_map_backward", "_scores", "_exponential", "function", "passes", "write_grad_weight"),
     *("weight_of", "write_grads", "_norm", "_matrix", "_products", "_iterate", "_normalize", "_value"),
 )
 
