@@ -11,6 +11,7 @@ from nn_manual.trace.observed import MethodCall
 from nn_manual.unroll.layer_pieces import (
     Piece,
     arguments_of,
+    has_one_input,
     lines_of,
     local_names,
     pieces_of,
@@ -46,7 +47,7 @@ def with_functions(
     arguments.
     """
     pieces = pieces_of(lines, set(shared))
-    layers = [layer for layer in pieces if len(pieces[layer]) == 2]
+    layers = [layer for layer, both in pieces.items() if len(both) == 2 and all(map(has_one_input, both))]
     kinds: dict[tuple[str, object], list[str]] = {}
     for layer in layers:
         both = tuple(_skeleton(piece, lines) for piece in pieces[layer])

@@ -66,6 +66,11 @@ def local_names(piece: Piece) -> dict[Name, Name]:
     return names
 
 
+def has_one_input(piece: Piece) -> bool:
+    """Whether the layer takes one array of other layers, or one gradient: a sum of branches takes several."""
+    return len({*local_names(piece).values()}) == len(local_names(piece))
+
+
 def lines_of(piece: Piece, lines: Sequence[Statement]) -> list[tuple[int, Parts]]:
     """The depth and the text of each line, with the names of the function."""
     names = local_names(piece)

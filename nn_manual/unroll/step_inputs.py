@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Shape
-from nn_manual.layers.composite import counter_names
+from nn_manual.layers.composite import counter_names, descendants
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.observed import Observed
@@ -46,6 +46,7 @@ def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settin
         said.update(own.before)
     shapes, buffers = dict(model.parameter_shapes()), vars(model.buffer)
     counts = set(counter_names(model))
+    layers = {"", *(layer for layer, _ in descendants(model))}
     for number, storage in enumerate(observed.trace.storages):
         name, form = storage.name, observed.forms[number]
         if not name:
@@ -54,7 +55,7 @@ def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settin
             shared = set(model.ties.names)
             given.gradients[number] = [
                 (Name(f"grad_{own.local}", "shared" if f"{own.layer}.{own.local}" in shared else own.layer), view)
-                for own, view in carved(form, shapes)
+                for own, view in carved(form, shapes, layers)
             ]
         elif form.shape != (0,) and not name.endswith(OF_USE):
             version = Version(form, -1)
@@ -68,29 +69,31 @@ def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settin
                 "buffer": {own: buffer.shape for own, buffer in buffers.items() if own not in counts},
                 "counters": {own: () for own in buffers if own in counts},
             }
-            for part, view in carved(form, inner.get(name, {})):
+            for part, view in carved(form, inner.get(name, {}), layers):
                 given.names.append((of(part), version, view))
                 given.parts.append((part, Name(name), view))
     for use, view in observed.use_grads.items():
-        name_of_use = name_of(use)
+        name_of_use = name_of(use, layers)
         given.gradients[view.storage] = [(Name(f"grad_{name_of_use.local}", name_of_use.layer), view)]
     return given
 
 
-def carved(form: View, shapes: dict[str, Shape]) -> list[tuple[Name, View]]:
-    """The parts of a flat vector, with their names."""
+def carved(form: View, shapes: dict[str, Shape], layers: set[str]) -> list[tuple[Name, View]]:
+    """The parts of a flat vector, with their names. `layers` are the names of the model's layers."""
     found, start = [], form.offset
     for name, shape in shapes.items():
         array = np.empty(shape, form.dtype)
-        found.append((name_of(name), View(form.storage, start, shape, array.strides, form.dtype)))
+        found.append((name_of(name, layers), View(form.storage, start, shape, array.strides, form.dtype)))
         start += array.nbytes
     return found
 
 
-def name_of(name: str) -> Name:
-    """The Name of a parameter or a buffer. Its layer is the part with numbers, "1.0" of "1.0.out_proj.weight"."""
+def name_of(name: str, layers: set[str]) -> Name:
+    """The Name of a parameter or a buffer: "1.0" is the layer of "1.0.out_proj.weight", and "1.layer" that of
+    "1.layer.weight" where this layer is made of layers.
+    """
     pieces = name.split(".")
-    count = next((place for place, piece in enumerate(pieces) if not piece.isdigit()), len(pieces))
+    count = max(count for count in range(len(pieces)) if ".".join(pieces[:count]) in layers)
     return Name("_".join(pieces[count:]), ".".join(pieces[:count]))
 
 
