@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -51,8 +51,8 @@ class EmbeddingBag(OfTable):
 
     num_embeddings: int
     embedding_dim: int
-    mode: Mode = "mean"
-    padding_idx: int | None = None
+    mode: Mode = field(default="mean", kw_only=True)  # before it, torch has max_norm
+    padding_idx: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,10 +64,10 @@ class EmbeddingBag(OfTable):
         """Each mode, with a padding row and without, and bags of one index."""
         return [
             (cls(5, 3), (4, 3)),
-            (cls(3, 2, "sum", padding_idx=1), (4, 3)),
+            (cls(3, 2, mode="sum", padding_idx=1), (4, 3)),
             (cls(3, 2, padding_idx=-1), (5, 2)),
-            (cls(4, 3, "max"), (5, 2)),
-            (cls(4, 4, "max", padding_idx=0), (4, 4)),
+            (cls(4, 3, mode="max"), (5, 2)),
+            (cls(4, 4, mode="max", padding_idx=0), (4, 4)),
             (cls(3, 3), (3, 1)),
         ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from nn_manual.arrays import Array, Shape
@@ -86,8 +86,8 @@ class TransformerEncoderLayer(Chain):
     dropout: float = 0.1
     activation: Literal["relu", "gelu"] = "relu"
     layer_norm_eps: float = 1e-5
-    norm_first: bool = False
-    bias: bool = True
+    norm_first: bool = field(default=False, kw_only=True)  # before it, torch has batch_first
+    bias: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("d_model", "nhead", "dim_feedforward"):

@@ -24,7 +24,8 @@ from nn_manual.registry import components, examples
             (layer, shape)
             for layer, shape in examples(components(Layer))
             # Some draw anew at each call or heed lengths, others take indices, which gradcheck can't move.
-            if not (isinstance(layer, LayerWithNoise | LayerWithLengths) or isinstance(layer.domain, range))
+            if not isinstance(layer.domain, range)
+            and not any(isinstance(each, LayerWithNoise | LayerWithLengths) for _, each in Sequential(layer).named_layers())
         ),
         (net(), (5, 3)),
     ],

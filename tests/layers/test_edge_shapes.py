@@ -233,7 +233,7 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (Permute([0, 2, 1]), [(0, 2, 1), (1, 2, 0), (1, 1, 1)]),
     (Embedding(3, 2, padding_idx=None), [(), (0,), (1,), (2, 0)]),
     (EmbeddingBag(3, 2), [(0, 3), (1, 1)]),
-    (EmbeddingBag(3, 2, "max", 1), [(0, 3), (1, 1), (2, 1)]),
+    (EmbeddingBag(3, 2, mode="max", padding_idx=1), [(0, 3), (1, 1), (2, 1)]),
     (SinusoidalPositions(2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
     (LearnedPositions(2, 2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
     (LSTM(2, 3), [(2, 0, 2), (1, 0, 2), (1, 1, 2)]),

@@ -47,20 +47,20 @@ def test_as_torch(mode: Mode, padding_idx: int | None, shape: Shape, dtype: str)
     """The padding row isn't 0 here: a bag leaves it out all the same."""
     generator = np.random.default_rng(0)
     weight = generator.standard_normal((5, 3)).astype(dtype)
-    assert_torchs(EmbeddingBag(5, 3, mode, padding_idx), weight, generator.integers(0, 5, shape))
+    assert_torchs(EmbeddingBag(5, 3, mode=mode, padding_idx=padding_idx), weight, generator.integers(0, 5, shape))
 
 
 @each_mode
 def test_bags_of_padding_alone(mode: Mode) -> None:
     indices = np.array([[1, 1, 1], [1, 0, 1], [2, 1, 2]])
-    assert_torchs(EmbeddingBag(3, 2, mode, padding_idx=1), np.array([[-1.0, -2], [9, 9], [-3, -4]]), indices)
+    assert_torchs(EmbeddingBag(3, 2, mode=mode, padding_idx=1), np.array([[-1.0, -2], [9, 9], [-3, -4]]), indices)
 
 
 def test_the_first_of_tied_rows_gets_the_gradient() -> None:
     """As torch has it, and not a part of it, as TimePool has it."""
     weight, indices = np.array([[1.0, 2], [5, 2], [5, 0]]), np.array([[2, 1, 0], [0, 1, 2], [0, 0, 1]])
-    assert_torchs(EmbeddingBag(3, 2, "max"), weight, indices)
-    layer = Sequential(EmbeddingBag(3, 2, "max"), dtype="float64").layers[0]
+    assert_torchs(EmbeddingBag(3, 2, mode="max"), weight, indices)
+    layer = Sequential(EmbeddingBag(3, 2, mode="max"), dtype="float64").layers[0]
     layer.param.weight[...] = weight
     output, saved = layer.forward(indices)
     assert output.tolist() == [[5, 2], [5, 2], [5, 2]]
@@ -80,7 +80,7 @@ def test_exact_values() -> None:
 
 @each_mode
 def test_in_a_training(mode: Mode) -> None:
-    model = Sequential(EmbeddingBag(4, 3, mode, padding_idx=0), Linear(3, 1), seed=1)
+    model = Sequential(EmbeddingBag(4, 3, mode=mode, padding_idx=0), Linear(3, 1), seed=1)
     trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1))
     indices, target = np.array([[0, 1, 1], [2, 0, 0], [0, 0, 0]]), np.ones((3, 1), np.float32)
     before = model.layers[0].param.weight.copy()
@@ -100,7 +100,7 @@ def test_refused_shapes(shape: Shape) -> None:
 
 def test_refused_settings() -> None:
     with pytest.raises(ValueError, match=r"^mode must be one of sum, mean, max, not 'last'$"):
-        EmbeddingBag(3, 2, "last")  # type: ignore[arg-type]  # what is tested
+        EmbeddingBag(3, 2, mode="last")  # type: ignore[arg-type]  # what is tested
     with pytest.raises(ValueError, match=r"^padding_idx must be one of 3 rows, not 3$"):
         EmbeddingBag(3, 2, padding_idx=3)
     with pytest.raises(ValueError, match=r"^EmbeddingBag takes int64 indices, not float64$"):
