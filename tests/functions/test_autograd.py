@@ -25,7 +25,7 @@ from nn_manual.registry import components, examples
             for layer, shape in examples(components(Layer))
             # Some draw anew at each call or heed lengths, others take indices, which gradcheck can't move.
             if not isinstance(layer.domain, range)
-            and not any(isinstance(each, LayerWithNoise | LayerWithLengths) for _, each in Sequential(layer).named_layers())
+            and not any(isinstance(own, LayerWithNoise | LayerWithLengths) for _, own in Sequential(layer).named_layers())
         ),
         (net(), (5, 3)),
     ],
