@@ -16,7 +16,6 @@ from nn_manual.arrays import Shape
 from nn_manual.layers import LayerWithLengths, LayerWithNoise, PaddedLSTM
 from nn_manual.registry import components, examples
 
-
 #: Layers that draw anew at each call, or heed lengths.
 OTHERS = (LayerWithNoise, LayerWithLengths)
 
