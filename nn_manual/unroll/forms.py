@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nn_manual.arrays import Shape, size_of
+from nn_manual.arrays import size_of
 from nn_manual.trace.trace import View
-from nn_manual.unroll.views import array_at, is_same, is_whole, is_within, span
+from nn_manual.unroll.views import array_at, extent, is_same, is_whole, is_within, sizes_text, span
 
 
 def suffix(base: View, view: View) -> str | None:
@@ -114,22 +114,7 @@ def _flattened(base: View, view: View) -> Iterator[str]:
 
 def _reshaped(base: View, view: View) -> Iterator[str]:
     if size_of(base.shape) == size_of(view.shape) and base.offset == view.offset and base.dtype == view.dtype:
-        yield f".reshape({_shape(base.shape, view.shape)})"
-
-
-def _shape(before: Shape, after: Shape) -> str:
-    """The new sizes, with -1 for one that follows from the others: the number of rows, or the flattened dimension."""
-    if len(after) < 2:
-        return "-1" if after else "()"
-    if len(after) == 2 and before[-1:] == after[-1:]:
-        return f"-1, {after[-1]}"
-    if len(after) == 2 and before[0] == after[0]:
-        return f"{after[0]}, -1"
-    if (before[0] == after[0] or len(after) > len(before) > 1) and size_of(after):
-        return f"-1, {', '.join(map(str, after[1:]))}"
-    if len(after) == 2 and size_of(after):
-        return f"-1, {after[1]}"
-    return ", ".join(map(str, after))
+        yield f".reshape({sizes_text(base.shape, view.shape)})"
 
 
 def _part_of_flat(base: View, view: View) -> Iterator[str]:
@@ -147,9 +132,9 @@ def _rows_in_another_shape(base: View, view: View) -> Iterator[str]:
     start, rest = divmod(view.offset - base.offset, base.strides[0])
     count, part = divmod(size_of(view.shape) * view.dtype.itemsize, base.strides[0])
     if not rest and not part and count == 1 and len(base.shape) > 1:
-        yield f"[{start}].reshape({_shape(base.shape[1:], view.shape)})"
+        yield f"[{start}].reshape({sizes_text(base.shape[1:], view.shape)})"
     if not rest and not part:
-        yield f"[{start}:{start + count}].reshape({_shape((count, *base.shape[1:]), view.shape)})"
+        yield f"[{start}:{start + count}].reshape({sizes_text((count, *base.shape[1:]), view.shape)})"
 
 
 def _refined(base: View, view: View) -> Iterator[str]:
@@ -187,7 +172,7 @@ def _refined(base: View, view: View) -> Iterator[str]:
     order_text = f".transpose({', '.join(map(str, axes))})" if moved else ""
     if len(moved) == 2:
         order_text = f".swapaxes({min(moved)}, {max(moved)})"
-    yield f".reshape({_shape(base.shape, tuple(sizes))}){index}{order_text}"
+    yield f".reshape({sizes_text(base.shape, tuple(sizes))}){index}{order_text}"
 
 
 def _within_one(base: View, view: View) -> Iterator[str]:
@@ -211,6 +196,18 @@ def _rows_then_refined(base: View, view: View) -> Iterator[str]:
     start, stop = low // base.strides[0], -(-high // base.strides[0])
     rows = base._replace(offset=base.offset + start * base.strides[0], shape=(stop - start, *base.shape[1:]))
     yield from (f"[{start}:{stop}]{text}" for text in _refined(rows, view))
+
+
+def _turned_around(base: View, view: View) -> Iterator[str]:
+    """Another form, whose dimensions are then gone through backwards."""
+    if min(view.strides, default=0) < 0:
+        low, _ = extent(view)
+        forwards = view._replace(offset=view.offset + low, strides=tuple(map(abs, view.strides)))
+        keys = ["::-1" if stride < 0 else ":" for stride in view.strides]
+        while keys[-1] == ":":
+            keys.pop()
+        behind = suffix(base, forwards)
+        yield from () if behind is None else (f"{behind}[{', '.join(keys)}]",)
 
 
 def _then_transposed(first: Callable[[View, View], Iterator[str]]) -> Callable[[View, View], Iterator[str]]:
@@ -245,4 +242,5 @@ _FORMS: tuple[Callable[[View, View], Iterator[str]], ...] = (
     _rows_then_refined,
     _then_transposed(_rows_then_refined),
     _within_one,
+    _turned_around,
 )

@@ -54,6 +54,21 @@ def _walked(shape: Shape, strides: tuple[int, ...]) -> list[int]:
     return [stride for size, stride in zip(shape, strides, strict=True) if size != 1]
 
 
+def sizes_text(before: Shape, after: Shape) -> str:
+    """The new sizes, with -1 for one that follows from the others: the number of rows, or the flattened dimension."""
+    if len(after) < 2:
+        return "-1" if after else "()"
+    if len(after) == 2 and before[-1:] == after[-1:]:
+        return f"-1, {after[-1]}"
+    if len(after) == 2 and before[0] == after[0]:
+        return f"{after[0]}, -1"
+    if (before[0] == after[0] or len(after) > len(before) > 1) and size_of(after):
+        return f"-1, {', '.join(map(str, after[1:]))}"
+    if len(after) == 2 and size_of(after):
+        return f"-1, {after[1]}"
+    return ", ".join(map(str, after))
+
+
 def array_at(view: View) -> Array:
     """An array in the form of a view, without values."""
     low, size = extent(view)

@@ -41,6 +41,8 @@ def view_of(array: Array, base: Array) -> View:
         (BASE, lambda x: x[1:].reshape(-1, 12).T, "[1:6].reshape(-1, 12).T"),
         (BASE, lambda x: x.reshape(6, 4, 3, 4)[:, :, 1].swapaxes(1, 2), "[:, :, 4:8].mT"),
         (BASE, lambda x: x.reshape(6, 4, 3, 2, 2).swapaxes(1, 2), ".reshape(-1, 4, 3, 2, 2).swapaxes(1, 2)"),
+        (BASE, lambda x: x.reshape(6, 4, 3, 4)[::-1], ".reshape(-1, 4, 3, 4)[::-1]"),
+        (BASE, lambda x: x.reshape(6, 4, 3, 4)[:, :, ::-1], ".reshape(-1, 4, 3, 4)[:, :, ::-1]"),
         (BASE, lambda x: x.view(np.int32), ".view(np.int32)"),
         (FLAT, lambda x: x[6:18].reshape(3, 4), "[6:18].reshape(3, 4)"),
         (FLAT[7:8], lambda x: x.reshape(()), ".reshape(())"),
