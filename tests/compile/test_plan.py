@@ -107,14 +107,18 @@ def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
     check_plan(Trainer(model, MSELoss(), SGD(model, lr=0.01, momentum=0.9), check_every=0), batches)
 
 
+@pytest.mark.slow
 @each("loss", [(loss,) for loss in LOSSES])
 def test_each_loss(loss: Loss) -> None:
+    """As test_each_layer."""
     model, batches = of_loss(loss, 5)
     check_plan(Trainer(model, loss, SGD(model, lr=0.1), check_every=0), batches)
 
 
+@pytest.mark.slow
 @with_each_dtype("optimizer, settings", OPTIMIZERS)
 def test_each_optimizer(optimizer: Any, settings: dict[str, Any], dtype: str) -> None:
+    """As test_each_layer."""
     model, batches = for_optimizer(optimizer, dtype, 5)
     check_plan(Trainer(model, MSELoss(), optimizer(model, **settings), check_every=0), batches)
 
