@@ -12,7 +12,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Domain, Shape, size_of
 from nn_manual.defaults import default, defines, take_from_behind
-from nn_manual.layers.settings import after_settings, take_settings
+from nn_manual.plain_settings import after_settings, take_settings
 
 #: The base that a layer gets if its class has one of these methods and doesn't name the base.
 BASE_OF_METHOD: dict[str, type[Any]] = {}

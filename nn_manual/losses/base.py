@@ -10,6 +10,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Domain
 from nn_manual.defaults import default, defines, take_from_behind
+from nn_manual.plain_settings import after_settings, take_settings
 
 
 class LossDefaults:
@@ -27,8 +28,14 @@ class LossDefaults:
     #: For a loss whose targets are 1 for yes and 0 for no: the prediction above which the answer is yes.
     threshold: float | None = None
 
+    def __post_init__(self) -> None:
+        """Take the settings: a subclass may raise ValueError for those out of range."""
+        take_settings(self)
+
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        if "__post_init__" in vars(cls):
+            cls.__post_init__ = after_settings(cls.__post_init__)  # type: ignore[method-assign]  # the same, on plain values
         take_from_behind(cls, ("reference", "backward_target", "as_target"))
 
     @default

@@ -42,7 +42,7 @@ PACKAGE = {
     "nn_manual.model.sequential", "nn_manual.layers.base", "nn_manual.layers.linear", "nn_manual.losses.base",
     "nn_manual.losses.cross_entropy", "nn_manual.optim.sgd", "nn_manual.optim.clipping",
     "nn_manual.layers.fast_forms", "nn_manual.losses.class_targets", "nn_manual.optim.groups",
-    "nn_manual.layers.composite", "nn_manual.layers.settings", "nn_manual.layers.with_buffers",
+    "nn_manual.layers.composite", "nn_manual.layers.with_buffers",
 }  # fmt: skip - a list of names
 
 

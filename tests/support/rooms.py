@@ -4,7 +4,7 @@ from __future__ import annotations
 
 #: The rooms that each room of the package may import, beside itself: some of those before it. A room is a file
 #: or a folder; the check is so large that its files and folders are rooms of their own.
-ARRAYS = {"messages", "errors", "opening", "arrays", "defaults"}
+ARRAYS = {"messages", "errors", "opening", "arrays", "defaults", "plain_settings"}
 FORMULAS = ARRAYS | {"layers", "losses", "ops"}
 TRAINED = FORMULAS | {"model", "optim"}
 COMPARING = TRAINED | {"check.compare"}
@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "opening": set(),
     "arrays": {"messages", "errors"},
     "defaults": set(),
+    "plain_settings": {"errors"},
     "streams": set(),
     "machine_code": set(),
     "layers": ARRAYS | {"streams"},

@@ -37,10 +37,14 @@ TWO = np.int64(2)
         (lambda: nn.LayerNorm((TWO, 3)), nn.LayerNorm([2, 3])),
         (lambda: nn.Dropout(np.float64(0.25)), nn.Dropout(0.25)),
         (lambda: nn.InstanceNorm2d(TWO, np.float64(0.1), affine=np.True_), nn.InstanceNorm2d(2, 0.1, affine=True)),
+        (lambda: nn.HuberLoss(delta=np.float32(2)), nn.HuberLoss(delta=2.0)),
+        (lambda: nn.CrossEntropyLoss(weight=(1, TWO)), nn.CrossEntropyLoss(weight=[1, 2])),
+        (lambda: nn.BCELoss(weight=np.array([1, 0.5])), nn.BCELoss(weight=[1.0, 0.5])),
+        (lambda: nn.BCELoss(weight=torch.tensor([1, 0.5])), nn.BCELoss(weight=[1.0, 0.5])),
     ],
 )
-def test_numbers_of_numpy_and_tuples_are_taken(given: Any, plain: Layer) -> None:
-    """As torch takes them: what the layer keeps is plain."""
+def test_numbers_of_numpy_and_tuples_are_taken(given: Any, plain: Any) -> None:
+    """As torch takes them: what the layer or the loss keeps is plain."""
     assert repr(given()) == repr(plain)
 
 
@@ -73,6 +77,9 @@ def test_a_number_of_numpy_keeps_the_dtype() -> None:
         (lambda: nn.InstanceNorm2d(2, 1e-5, 0.1), None),  # in torch that is the momentum
         (lambda: nn.AdaptiveAvgPool2d(None), "AdaptiveAvgPool2d: output_size must be an integer or a list of integers"),
         (lambda: nn.Concat([nn.Tanh()], dim=True), "Concat: dim must be an integer, not True"),
+        (lambda: nn.BCELoss(weight=0.5), "BCELoss: weight must be a list of numbers or None, not 0.5"),
+        (lambda: nn.HuberLoss(delta="1"), "HuberLoss: delta must be a number, not '1'"),
+        (lambda: nn.MSELoss(True), "MSELoss: reduction must be text, not True"),
         (lambda: nn.Residual([nn.ReLU()]), "layers.0 must be a layer, not list"),
         (lambda: nn.Residual(nn.Linear(2, 2), nn.ReLU), "layers.1 must be a layer, not the class ReLU"),
     ],

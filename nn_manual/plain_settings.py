@@ -1,4 +1,4 @@
-"""The settings of a layer as plain values of Python: numbers of NumPy become Python's, other types are refused."""
+"""The settings of layers and losses: NumPy's numbers become Python's, and other types are refused."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ WORDS: dict[Any, tuple[str, str]] = {
 }
 
 
-def take_settings(layer: Any) -> None:
+def take_settings(component: Any) -> None:
     """Make plain values of the settings that a dataclass's fields hold: NumPy's numbers become Python's, whose products
-    with an array keep its dtype, and a tuple where torch takes several sizes becomes a list. Raises TypeError, which
+    with an array keep its dtype, and a tuple or an array where a list stands becomes a list. Raises TypeError, which
     names the setting, for a value of another type than the field's. A type that isn't known takes any value.
     """
-    owner: Any = type(layer)
+    owner: Any = type(component)
     for field, types in _fields(owner):
-        given = getattr(layer, field.name, None)
+        given = getattr(component, field.name, None)
         value = _plain(given, as_list=any(get_origin(each) is list for each in types))
         if value is not given:
-            setattr(layer, field.name, value)
+            setattr(component, field.name, value)
         if value is not field.default and not any(_fits(value, each) for each in types):
             words = " or ".join(word for each in types for word in _words(each))
-            raise TypeError(f"{type(layer).__name__}: {field.name} must be {words}, not {given!r}")
+            raise TypeError(f"{type(component).__name__}: {field.name} must be {words}, not {given!r}")
 
 
 def after_settings(post_init: Callable[..., None]) -> Callable[..., None]:
     """A class's `__post_init__`, run on plain values."""
 
     @functools.wraps(post_init)
-    def run(layer: Any, *arguments: Any) -> None:
-        take_settings(layer)
-        post_init(layer, *arguments)
+    def run(component: Any, *arguments: Any) -> None:
+        take_settings(component)
+        post_init(component, *arguments)
 
     return run
 
 
 @functools.lru_cache
-def _fields(layer_class: Any) -> list[tuple[Field[Any], tuple[Any, ...]]]:
+def _fields(owner: Any) -> list[tuple[Field[Any], tuple[Any, ...]]]:
     """The fields of a dataclass, each with its types. Annotations are texts: to read them takes 0.3 ms."""
-    if not is_dataclass(layer_class):
+    if not is_dataclass(owner):
         return []
     try:
-        hints = get_type_hints(layer_class)
+        hints = get_type_hints(owner)
     except Exception as error:  # an annotation may be any text, and only a config needs it
         raise_if_nobodys_fault(error)
         hints = {}
-    return [(field, _types(hints.get(field.name, Any))) for field in fields(layer_class)]
+    return [(field, _types(hints.get(field.name, Any))) for field in fields(owner)]
 
 
 def _types(hint: Any) -> tuple[Any, ...]:
@@ -71,6 +71,8 @@ def _plain(value: Any, *, as_list: bool = False) -> Any:
     """The value itself where it is plain."""
     if isinstance(value, np.generic):
         return value.item()
+    if as_list and hasattr(value, "tolist"):  # NumPy's arrays and torch's
+        return value.tolist()
     if not isinstance(value, list | tuple):
         return value
     items = [_plain(item) for item in value]
