@@ -140,8 +140,8 @@ OTHERS = {
         for name in ("MultiheadAttention", "CausalSelfAttention")
     },
     "TransformerEncoderLayer": Subject(
-        Size(TIMES[0], {"d_model": 8, "nhead": 2, "dim_feedforward": 16, "batch_first": True}),
-        Size((16, 64, 128), {"d_model": 128, "nhead": 4, "dim_feedforward": 512, "batch_first": True}),
+        Size(TIMES[0], {"d_model": 8, "nhead": 2, "dim_feedforward": 16}),
+        Size((16, 64, 128), {"d_model": 128, "nhead": 4, "dim_feedforward": 512}),
     ),
 }
 

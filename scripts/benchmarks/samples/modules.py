@@ -75,7 +75,7 @@ class Sample:
     def _is_equal(self) -> bool:
         try:
             return self._as_it_is().word == EQUAL
-        except (ValueError, RuntimeError):  # torch's: it takes no input of this form
+        except (ValueError, RuntimeError, AssertionError):  # torch's: it takes no input of this form
             return False
 
     def _as_it_is(self) -> Verdict:
@@ -121,6 +121,8 @@ class Sample:
         parameters = inspect.signature(self.module_class).parameters
         defaults = DEFAULTS | {name: as_in_a_config(parameter.default) for name, parameter in parameters.items()}
         settings = {name: as_in_a_config(value) for name, value in self.arguments.items() if name not in NOT_OURS}
+        if "batch_first" in defaults.keys() & parameters.keys() - known and not settings.pop("batch_first", False):
+            raise Refused(f"{ours.__name__} takes the batch first")
         for name in sorted(settings.keys() - known):
             if name not in defaults or settings[name] != defaults[name]:
                 raise Refused(f"{ours.__name__} has no setting {name}")
@@ -134,6 +136,16 @@ def _in_a_batch(sample: Sample) -> Sample | None:
     if any(is_time_first > each.ndim for each in sample.inputs):
         return None
     return replace(sample, inputs=tuple(each.detach().unsqueeze(int(is_time_first)) for each in sample.inputs))
+
+
+def _batch_first(sample: Sample) -> Sample | None:
+    """Sequences with the batch first, a single one as a batch of one."""
+    if "batch_first" not in inspect.signature(sample.module_class).parameters:
+        return None
+    (input,) = (each.detach() for each in sample.inputs)
+    is_time_first = input.ndim == 3 and not sample.arguments.get("batch_first")
+    moved = input.swapaxes(0, 1) if is_time_first else input.unsqueeze(0) if input.ndim == 2 else input
+    return replace(sample, arguments={**sample.arguments, "batch_first": True}, inputs=(moved,))
 
 
 def _without_signs(sample: Sample) -> Sample | None:
@@ -151,7 +163,7 @@ def _of_numbers(sample: Sample) -> Sample | None:
 
 
 #: What a sample becomes where ours refuses it as it is: None where that is nothing else.
-FORMS: tuple[Callable[[Sample], Sample | None], ...] = (_without_signs, _of_numbers, _in_a_batch)
+FORMS: tuple[Callable[[Sample], Sample | None], ...] = (_without_signs, _of_numbers, _in_a_batch, _batch_first)
 
 
 def samples(names: frozenset[str] = frozenset()) -> Iterator[Sample]:
