@@ -20,6 +20,7 @@ from nn_manual import (
     CrossEntropyLoss,
     Dropout,
     Embedding,
+    EmbeddingBag,
     Layer,
     Linear,
     MSELoss,
@@ -141,9 +142,10 @@ def test_no_false_alarm_with_lengths(
         assert num_checked_steps(seed, 20, random_run) > 3
 
 
-def test_a_layer_of_every_class_isdrawn() -> None:
+def test_a_layer_of_every_class_is_drawn() -> None:
+    """But EmbeddingBag: a random net gets an index for each example, and no bag of them."""
     drawn = {type(layer) for layer, _ in random_layers.SHAPED}
-    assert drawn | {Embedding, Sequential} == set(components(Layer).values()) | {Sequential}
+    assert drawn | {Embedding, EmbeddingBag, Sequential} == set(components(Layer).values()) | {Sequential}
 
 
 def num_checked_steps(

@@ -44,7 +44,7 @@ def answers(line: str) -> list[str]:
         slow("nn-manual new some.csv --task c", ["classification"]),
         slow("nn-manual train small.yaml ep", ["epochs="]),
         ("nn-manual train small.yaml optimizer.", ["optimizer.SGD.lr=", "optimizer.SGD.momentum="]),
-        slow("nn-manual check small.yaml epochs=3 clip", ["clip_grad_norm="]),
+        slow("nn-manual check small.yaml epochs=3 clip", ["clip_grad_norm=", "clip_grad_value="]),
         ("nn-manual train nowhere.yaml ep", [""]),
     ],
 )

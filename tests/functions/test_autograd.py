@@ -13,11 +13,11 @@ from modules import draw, net
 
 from nn_manual import BatchNorm1d, Dropout, Embedding, Layer, Linear, ReLU, Sequential, Tanh, as_autograd_function
 from nn_manual.arrays import Shape
-from nn_manual.layers import LayerWithLengths, LayerWithNoise, PaddedLSTM
+from nn_manual.layers import LayerWithLengths, LayerWithNoise, PaddedLSTM, SpectralNorm
 from nn_manual.registry import components, examples
 
-#: Layers that draw anew at each call, or heed lengths.
-OTHERS = (LayerWithNoise, LayerWithLengths)
+#: Layers that draw anew at each call, or heed lengths, or whose vectors come nearer to the singular ones at each call.
+OTHERS = (LayerWithNoise, LayerWithLengths, SpectralNorm)
 
 
 @each(
