@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -73,6 +74,12 @@ class LayerDefaults(ABC):
     def __post_init__(self) -> None:
         """Take the settings: a subclass may raise ValueError for those out of range."""
         take_settings(self)
+
+    def fill_uniformly(self, fan_in: int, generator: np.random.Generator) -> None:
+        """All parameters uniform in ±1/sqrt(fan_in), as torch draws those of its linear maps."""
+        bound = 1 / math.sqrt(fan_in)
+        for parameter in vars(self.param).values():
+            parameter[...] = generator.uniform(-bound, bound, parameter.shape)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -72,9 +71,7 @@ class Bilinear(Layer):
 
     def reset_parameters(self, generator: np.random.Generator) -> None:
         """weight and bias uniform in ±1/sqrt(in1_features), as torch.nn.Bilinear."""
-        bound = 1 / math.sqrt(self.in1_features)
-        for parameter in vars(self.param).values():
-            parameter[...] = generator.uniform(-bound, bound, parameter.shape)
+        self.fill_uniformly(self.in1_features, generator)
 
     def initialize(self, fill: Callable[[str], None]) -> None:
         """weight from the initializer, bias 0."""

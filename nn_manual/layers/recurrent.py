@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -105,9 +104,7 @@ class Recurrent(Layer):
 
     def reset_parameters(self, generator: np.random.Generator) -> None:
         """All uniform in ±1/sqrt(hidden_size), as torch's."""
-        bound = 1 / math.sqrt(self.hidden_size)
-        for parameter in vars(self.param).values():
-            parameter[...] = generator.uniform(-bound, bound, parameter.shape)
+        self.fill_uniformly(self.hidden_size, generator)
 
     def initialize(self, fill: Callable[[str], None]) -> None:
         """The weights from the initializer, the biases 0."""

@@ -69,9 +69,7 @@ class WindowedMap(Layer):
 
     def reset_parameters(self, generator: np.random.Generator) -> None:
         """weight and bias uniform in ±1/sqrt(the numbers of weight[0]), as torch's class."""
-        bound = 1 / math.sqrt(math.prod(self.param.weight.shape[1:]))
-        for parameter in vars(self.param).values():
-            parameter[...] = generator.uniform(-bound, bound, parameter.shape)
+        self.fill_uniformly(math.prod(self.param.weight.shape[1:]), generator)
 
     def initialize(self, fill: Callable[[str], None]) -> None:
         """weight from the initializer, bias 0."""
