@@ -1,0 +1,69 @@
+"""What an exercise is: a component without its hand-derived part, and the cases that a solution is run on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from nn_manual.arrays import Array
+
+#: What a component computes from a case, by the names of formulas: output, grad_input, grad_weight, ...
+Results: TypeAlias = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input of an exercise.
+
+    `setting` is the component as one would write it, LayerNorm(3, bias=False), and `kind` says what is special about
+    the input: "tied input". `run` gives the results of a component: of ours, of a changed one, of the reader's. It
+    raises what the component's code raises. `known` has the values of the names that the formulas in the docstring
+    read, and `instance` the component of the package with these settings, which isn't bound to any memory. `conditions`
+    say which formulas hold, beside those that depend on a setting: {"target": "indices"}.
+    """
+
+    setting: str
+    kind: str
+    run: Callable[[Any], Results]
+    known: Mapping[str, Any]
+    instance: Any
+    conditions: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.setting}, {self.kind}"
+
+
+@dataclass(frozen=True)
+class Exercise(ABC):
+    """A component of the package that a reader completes.
+
+    `name` is what the command line calls it, "layer_norm"; `owner` is the class, or the operation. `taken_out` are the
+    names of the methods that the reader writes; an operation's are its functions back.
+    """
+
+    name: str
+    owner: Any
+    taken_out: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """The owner's own name, LayerNorm."""
+        return str(self.owner.__name__)
+
+    @abstractmethod
+    def cases(self) -> list[Case]:
+        """The cases, from easy to tricky, always the same: in float64, where a right solution in another order of
+        operations differs by 1e-12 at most, and a wrong one by much more.
+        """
+
+    @abstractmethod
+    def wanted(self) -> str:
+        """What the reader's code must do, in a sentence: "Write grad_weight, return grad_input."."""
+
+    def accepts(self, own: Any) -> str:
+        """Why an object of the reader's file isn't a solution of this exercise, in words; empty where it may be one."""
+        if isinstance(own, type) and issubclass(own, self.owner):
+            return ""
+        return f"{self.title} must be a class with nn_manual's {self.title} as its base, as `exercise start` writes it"

@@ -1,0 +1,64 @@
+"""What the formulas in docstrings call things that are neither NumPy's nor attributes of the component."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy
+
+from nn_manual.arrays import Array
+from nn_manual.layers import Layer, TimePool
+from nn_manual.layers.fast_forms import rows
+from nn_manual.losses import Loss
+
+
+def words_of_layer(layer: Layer, input: Array) -> dict[str, Any]:
+    """The names in the formulas of a layer, for this input. `weight` and `bias` are what a layer without them
+    multiplies by and adds.
+    """
+    axes = getattr(layer, "axes", ())
+    words: dict[str, Any] = {
+        "axes": axes,
+        "leading": tuple(range(input.ndim - len(axes))),
+        "input_shape": input.shape,
+        "output_shape": layer.output_shape(input.shape),
+        "weight": np.ones(1, input.dtype),
+        "bias": np.zeros(1, input.dtype),
+        "rows": rows,
+        "over": over,
+        "ndtr": scipy.special.ndtr,
+        "expit": scipy.special.expit,
+        "softplus": lambda number: np.logaddexp(number, number.dtype.type(0)),
+    }
+    if input.ndim > 1:
+        words["time"] = input.shape[1]
+    if getattr(layer, "eps", 0) is None:
+        words["eps"] = np.finfo(input.dtype).eps
+    if isinstance(layer, TimePool):
+        words["mask"] = np.ones((*input.shape[:2], 1), input.dtype)
+    return words | {name: getattr(layer, name) for name in ("ALPHA", "SCALE") if hasattr(layer, name)}
+
+
+def over(array: Array, before: int, behind: int) -> Any:
+    """The sum over the channels from so many before each one to so many behind it."""
+    framed = np.pad(array, [(0, 0), (before, behind), *[(0, 0)] * (array.ndim - 2)])
+    return sum(framed[:, first : first + array.shape[1]] for first in range(before + behind + 1))
+
+
+def words_of_loss(loss: Loss, prediction: Array) -> dict[str, Any]:
+    """The names in the formulas of a loss, for this prediction."""
+    words: dict[str, Any] = {
+        "N": prediction.size,
+        "rows": len(prediction),
+        "batch": len(prediction),
+        "classes": prediction.shape[1],
+        "labels": prediction.shape[1],
+        "logsumexp": np.logaddexp.reduce,
+        "expit": scipy.special.expit,
+    }
+    ones = np.ones(prediction.shape[1], prediction.dtype)
+    for name in ("weight", "pos_weight"):
+        if hasattr(loss, name):
+            words[name] = ones if getattr(loss, name) is None else np.array(getattr(loss, name), prediction.dtype)
+    return words

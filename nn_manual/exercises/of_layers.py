@@ -1,0 +1,84 @@
+"""Layers as exercises: the reader writes backward, or of an activation its derivative."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array, Padded, Shape
+from nn_manual.check.catalogue.cases import move_constants
+from nn_manual.check.catalogue.input_kinds import draw
+from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs, with_lengths
+from nn_manual.check.catalogue.subjects import label
+from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.exercises.formula_words import words_of_layer
+from nn_manual.exercises.frozen import freeze
+from nn_manual.layers import Layer
+from nn_manual.model import Sequential
+
+SEED = 0
+
+
+class LayerExercise(Exercise):
+    """`owner` is a class of layers."""
+
+    def cases(self) -> list[Case]:
+        """Each example on each kind of input, and on random ones of other sizes."""
+        found = []
+        for index, (layer, shape) in enumerate(self.owner.examples()):
+            model = Sequential(self.owner.examples()[index][0], seed=SEED, dtype="float64")
+            generator = np.random.default_rng([SEED, index])
+            inputs = [*layer_inputs(model.layers[0], shape, "float64", generator)]
+            inputs += inputs_of_other_shapes(model.layers[0], shape, "float64", SEED)
+            for number, (kind, array) in enumerate(inputs):
+                found.append(self._case(index, layer, (kind, number), with_lengths(model, array, generator)))
+        return found
+
+    def _case(self, index: int, layer: Layer, kind: tuple[str, int], input: Array | Padded) -> Case:
+        words, number = kind
+        model = self._model(self.owner, index, number)
+        generator = np.random.default_rng([SEED, index, number])
+        grad_output = draw("random", model.output_shape(input.shape), "float64", generator)
+        run = functools.partial(self._run, index=index, number=number, input=input, grad_output=grad_output)
+        array = input.array if isinstance(input, Padded) else input
+        known = {"input": array, "grad_output": grad_output, **_parameters(model)}
+        known = words_of_layer(layer, array) | known
+        return Case(label(layer), words, run, known, layer)
+
+    def _model(self, own: type[Layer], index: int, number: int) -> Sequential:
+        """The layer of a class with parameters of its own for each case: one kept from the last case shows."""
+        model = Sequential(own.examples()[index][0], seed=SEED, dtype="float64")
+        generator = np.random.default_rng([SEED, index, number, 1])
+        model.num_steps = number
+        model.reset_parameters(generator)
+        move_constants(model, generator)
+        return model
+
+    def _run(self, own: type[Layer], index: int, number: int, input: Array | Padded, grad_output: Array) -> Results:
+        model = self._model(own, index, number)
+        model.grad_arena[...] = np.nan  # what is never written, or added to what was there, shows
+        output, saved = model.forward(freeze(input))
+        results = {"output": output.copy()}
+        grad_input = model.layers[0].backward(freeze(saved)[0], freeze(grad_output.copy()))
+        if not isinstance(model.domain, range):
+            results["grad_input"] = grad_input
+        layer = model.layers[0]
+        return results | {f"grad_{name}": grad for name, grad in vars(layer.grad).items()}
+
+    def wanted(self) -> str:
+        """For example "Write grad_weight and grad_bias, return grad_input."."""
+        if self.taken_out == ("derivative",):
+            return "Return the derivative of each output with respect to its input, shaped as the input."
+        layers = [layer for layer, _ in self.owner.examples()]
+        names = list(dict.fromkeys(f"grad_{name}" for layer in layers for name in layer.parameter_shapes()))
+        is_lookup = isinstance(layers[0].domain, range)
+        returned = "return None: an index has no gradient" if is_lookup else "return grad_input"
+        if not names or layers[0].children():
+            return f"{returned[0].upper()}{returned[1:]}."
+        return f"Write {' and '.join(names)}, {returned}."
+
+
+def _parameters(model: Sequential) -> dict[str, Array]:
+    return {name.partition(".")[2]: parameter.copy() for name, parameter in vars(model.param).items()}

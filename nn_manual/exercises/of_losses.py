@@ -1,0 +1,51 @@
+"""Losses as exercises: the reader writes backward, or of a loss with a term for each element the term's derivative."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.check.catalogue.subjects import label
+from nn_manual.check.catalogue.targets import loss_batches
+from nn_manual.defaults import defines
+from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.exercises.formula_words import words_of_loss
+from nn_manual.exercises.frozen import freeze
+from nn_manual.losses import Loss
+
+SEED = 0
+
+
+class LossExercise(Exercise):
+    """`owner` is a class of losses."""
+
+    def cases(self) -> list[Case]:
+        """Each example on each pair of prediction and target."""
+        found = []
+        for index, loss in enumerate(self.owner.examples()):
+            for kind, prediction, target in loss_batches(loss, "float64", np.random.default_rng([SEED, index])):
+                run = functools.partial(self._run, index=index, prediction=prediction, target=target)
+                known = words_of_loss(loss, prediction) | {"prediction": prediction, "target": target}
+                form = {"target": "indices" if target.dtype.kind == "i" else "probabilities"}
+                found.append(Case(label(loss), kind, run, known, loss, form))
+        return found
+
+    def _run(self, own: type[Loss], index: int, prediction: Array, target: Array) -> Results:
+        loss = copy.deepcopy(own.examples()[index])
+        value, saved = loss.forward(freeze(prediction), freeze(target))
+        results = {"loss": np.asarray(value), "grad_prediction": loss.backward(freeze(saved))}
+        if defines(self.owner, "backward_target"):
+            results["grad_target"] = loss.backward_target(saved)
+        return results
+
+    def wanted(self) -> str:
+        """What the method returns."""
+        if self.taken_out == ("derivative",):
+            return "Return the derivative of each term with respect to its prediction, shaped as the prediction."
+        if "backward_target" in self.taken_out:
+            return "Return grad_prediction from backward, and grad_target from backward_target."
+        return "Return grad_prediction."

@@ -1,0 +1,60 @@
+"""Operations as exercises: the reader writes the functions that take a gradient back to each operand."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+import numpy as np
+
+from nn_manual import ops
+from nn_manual.arrays import Array, Domain
+from nn_manual.check.catalogue.input_kinds import draw
+from nn_manual.check.catalogue.operations import CASES, OperationCase
+from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.exercises.frozen import freeze
+from nn_manual.ops.reductions import chosen, spread
+
+SEED = 0
+#: The kinds of operands, beside those of operations that take positive numbers alone. Tied ones lie at kinks.
+KINDS = ("random", "tied", "negative", "tiny")
+
+
+class OperationExercise(Exercise):
+    """`owner` is an Operation."""
+
+    def cases(self) -> list[Case]:
+        """Each of the catalogue's shapes and options, with each kind of operands."""
+        own = [case for case in CASES if case.operation is self.owner]
+        return [self._case(case, kind) for case in own for kind in (("random", "tied") if case.positive else KINDS)]
+
+    def _case(self, case: OperationCase, kind: str) -> Case:
+        generator = np.random.default_rng(SEED)
+        domain: Domain = "positive" if case.positive else "real"
+        operands = [draw(kind, shape, "float64", generator, domain) for shape in case.shapes]
+        answer = self.owner(*operands, **case.options)
+        grad_answer = freeze(draw("random", answer.shape, "float64", generator))
+        run = functools.partial(_run, operands=freeze(operands), grad_answer=grad_answer, case=case)
+        bound = inspect.signature(self.owner).bind(*operands, **case.options)
+        bound.apply_defaults()
+        words = {"unbroadcast": ops.unbroadcast, "spread": spread, "chosen": chosen}
+        shapes = " and ".join("x".join(map(str, shape)) or "()" for shape in case.shapes)
+        options = "".join(f", {name}={value!r}" for name, value in case.options.items())
+        setting = f"{self.title} of {shapes}{options}"
+        return Case(setting, f"{kind} operands", run, words | bound.arguments | {"grad_answer": grad_answer}, case)
+
+    def wanted(self) -> str:
+        """One function for each operand."""
+        return "Each function gets grad_answer and returns the gradient of its operand, shaped as the operand."
+
+    def accepts(self, own: Any) -> str:
+        """Any operation."""
+        return "" if isinstance(own, ops.Operation) else f"{self.title} must stand below @operation, as it was written"
+
+
+def _run(own: ops.Operation, operands: list[Array], grad_answer: Array, case: OperationCase) -> Results:
+    answer, backward = ops.vjp(own, *operands, **case.options)
+    grads = backward(grad_answer)
+    named = zip(case.operand_names, grads if len(operands) > 1 else (grads,), strict=True)
+    return {"answer": np.asarray(answer), **{f"grad_{name}": grad for name, grad in named}}
