@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nn_manual import ops
 from nn_manual.errors import ConfigError

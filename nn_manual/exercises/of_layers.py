@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array, Padded, Shape
+from nn_manual.arrays import Array, Padded
 from nn_manual.check.catalogue.cases import move_constants
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs, with_lengths

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import Any
 
 import numpy as np
 
