@@ -38,7 +38,11 @@ CHAPTERS = (
         ("square", "tanh", "log", "power", "multiply", "sum", "mean", "outer", "matmul", "trace", "max"),
         ("ops.",),
     ),
-    Chapter("Linear maps and the squared error", ("linear", "mse_loss", "trace_loss"), ("layers.linear", "layers.shape")),
+    Chapter(
+        "Linear maps and the squared error",
+        ("linear", "mse_loss", "trace_loss"),
+        ("layers.linear", "layers.shape"),
+    ),
     Chapter(
         "Softmax and cross entropy",
         ("softmax", "log_softmax", "nll_loss", "cross_entropy_loss"),
