@@ -138,6 +138,8 @@ def unroll(options: argparse.Namespace) -> int:
     """Write a config's training step as a script. Returns the exit status."""
     if options.run and options.output is None:
         raise ConfigError("--run needs -o FILE: the script reads what lies beside it")
+    if options.run and options.values:
+        raise ConfigError("--values shows one step, --run makes all: give one of them")
     if options.run and options.output.suffix == ".npz":
         raise ConfigError(f"--output {options.output}: that is the name of what the script reads")
     from nn_manual.config import load_config, reported
@@ -148,7 +150,7 @@ def unroll(options: argparse.Namespace) -> int:
     check_output(options.output, options.config, config, has_arrays=options.run)
     beside = options.output.with_suffix(".npz").name if options.run else ""
     with reported(config, checked=True):
-        unrolled = unroll_config(config, options.config.name, run=beside)
+        unrolled = unroll_config(config, options.config.name, run=beside, values=options.values)
     write(unrolled, options.output)
     return 0
 

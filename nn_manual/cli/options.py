@@ -186,6 +186,9 @@ def _parser() -> argparse.ArgumentParser:
     unroll.add_argument(
         "--run", action="store_true", help="unroll the whole run: FILE, with its data beside it as .npz"
     )
+    unroll.add_argument(
+        "--values", action="store_true", help="beside each line its shape and first numbers, and torch's gradients"
+    )
     unroll.set_defaults(command=commands.unroll)
     listing = names.add_parser("list", help="what a config can name, each with its keys, types and defaults")
     listing.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=f"{', '.join(KINDS)} (default: all)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,44 @@ from nn_manual.layers.composite import Composite, check_are_layers, shapes_of_ch
 from nn_manual.layers.linear import Linear
 
 
+class Chain(Composite):
+    """A composite that runs layers one after the other. They are its children, or are made of these."""
+
+    #: The layers, in the order in which they run.
+    chain: Sequence[Layer]
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The shape of the last layer's output. Raises ValueError if a layer doesn't fit the one before it."""
+        shape = input_shape
+        for layer in self.chain:
+            shape = layer.output_shape(shape)
+        return shape
+
+    def forward(self, input: Array) -> tuple[Array, list[Any]]:
+        """The last layer's output. What is saved is what each layer saved."""
+        output, saved = input, []
+        for layer in self.chain:
+            output, layer_saved = layer.forward(output)
+            saved.append(layer_saved)
+        return output, saved
+
+    def backward(self, saved: list[Any], grad_output: Array) -> Array:
+        """Overwrite the layers' gradients and return grad_input."""
+        grad = grad_output
+        for layer, layer_saved in zip(reversed(self.chain), reversed(saved), strict=True):
+            grad = layer.backward(layer_saved, grad)
+        return grad
+
+    def infer(self, input: Array) -> Array:
+        """The output in evaluation, with infer of each layer."""
+        output = input
+        for layer in self.chain:
+            output = layer.infer(output)
+        return output
+
+
 @dataclass(eq=False, init=False)
-class Residual(Composite):
+class Residual(Chain):
     """A skip connection around layers that run one after the other, the branch: `Residual(Linear(8, 8), ReLU())`.
 
         output     = input + branch(input)
@@ -35,7 +71,7 @@ class Residual(Composite):
         if not layers:
             raise ValueError("layers must be at least one: a Residual without layers would double its input")
         check_are_layers("layers", layers)
-        self.layers = layers
+        self.layers = self.chain = layers
         self.domain = layers[0].domain
 
     def __repr__(self) -> str:
@@ -60,38 +96,28 @@ class Residual(Composite):
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The input's shape. Raises ValueError if a layer doesn't fit the one before it, or if the shape changes."""
-        shape = input_shape
-        for layer in self.layers:
-            shape = layer.output_shape(shape)
+        shape = super().output_shape(input_shape)
         if shape != input_shape:
             raise ValueError(f"Residual adds its input of shape {input_shape} to its layers' output of shape {shape}")
         return shape
 
     def forward(self, input: Array) -> tuple[Array, list[Any]]:
         """`output, saved`, where saved is a list of what each layer saved."""
-        output, saved = input, []
-        for layer in self.layers:
-            output, layer_saved = layer.forward(output)
-            saved.append(layer_saved)
-        if output.shape != input.shape:  # the sum would broadcast
+        branch, saved = super().forward(input)
+        if branch.shape != input.shape:  # the sum would broadcast
             self.output_shape(input.shape)
-        return input + output, saved
+        return input + branch, saved
 
     def backward(self, saved: list[Any], grad_output: Array) -> Array:
         """Overwrite the layers' gradients and return grad_input."""
-        grad_branch = grad_output
-        for layer, layer_saved in zip(reversed(self.layers), reversed(saved), strict=True):
-            grad_branch = layer.backward(layer_saved, grad_branch)
-        return grad_output + grad_branch
+        return grad_output + super().backward(saved, grad_output)
 
     def infer(self, input: Array) -> Array:
         """The output in evaluation: input + branch(input), with infer of each layer."""
-        output = input
-        for layer in self.layers:
-            output = layer.infer(output)
-        if output.shape != input.shape:  # as in forward
+        branch = super().infer(input)
+        if branch.shape != input.shape:  # as in forward
             self.output_shape(input.shape)
-        return input + output
+        return input + branch
 
     def update_buffers(self, saved: list[Any]) -> None:
         """Move the buffers of each layer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from nn_manual.config import RunConfig
 from nn_manual.data import Examples, batches, num_batches
 from nn_manual.errors import ConfigError, raise_if_nobodys_fault, words_of
 from nn_manual.messages.text import counted, one_line
+from nn_manual.optim import Optimizer
 from nn_manual.run.init_from import start_from_file
 from nn_manual.run.loading import load, quiet
 from nn_manual.run_directory import files
@@ -26,6 +27,7 @@ from nn_manual.trainer.trainer import Trainer
 from nn_manual.unroll.page import arguments, page
 from nn_manual.unroll.script import Script, script_of
 from nn_manual.unroll.sections import Subject
+from nn_manual.unroll.values import with_values
 from nn_manual.unroll.whole_run import arrays_of, check_run, run_lines
 
 
@@ -37,9 +39,9 @@ class Unrolled(NamedTuple):
 
 
 @quiet
-def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
+def unroll(config: RunConfig, name: str, *, run: str = "", values: bool = False) -> Unrolled:
     """The script of a config, which is called `name`. With `run`, the name of the file of arrays beside the script, it
-    makes the whole run.
+    makes the whole run. With `values`, the values of the first step stand beside its lines.
 
     Raises ConfigError if a layer, a loss or an optimizer can't be traced, if batches are cut into slices, or if the run
     needs something that a script doesn't have; and the errors of `load`.
@@ -55,9 +57,12 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     subject = Subject(name, model, config.loss, optimizer, kind, config.lr_scheduler, config.clipping)
     num_steps = config.epochs * num_batches(len(train.input), config.batch_size)
     try:
-        script, text = proven_script(subject, _batches(train, config), num_steps)
+        pair = _batches(train, config)
+        script, text = proven_script(subject, pair, num_steps)
     except CannotTrace as error:
         raise ConfigError(str(error)) from None
+    if values:
+        return Unrolled(_page_with_values(text, script, subject, pair[0]), {})
     if not run:
         return Unrolled(text, {})
     check_run(config, script, model)
@@ -104,14 +109,12 @@ def _difference(text: str, script: Script, subject: Subject, batch: Batch, numbe
         model.param_arena[...] = subject.model.param_arena
         optimizer.num_steps = number - 1
     before = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
+    arguments_of_step = _arguments(script, subject, optimizer, before)
     space: dict[str, Any] = {"__name__": "step"}
-    scheduled = script.settings.scheduled(subject.scheduler)
-    values: dict[str, Any] = {str(name): getattr(member.scheduled, own) for name, (member, own) in scheduled.items()}
-    values |= {"step": optimizer.num_steps + 1} | {_given_name(name): array for name, array in before.items()}
     where = f", in step {number}" if number > 1 else ""
     try:
         exec(compile(text, "<the script>", "exec"), space)
-        found = space["train_step"](*(values[str(name)] for name in arguments(script, subject)))
+        found = space["train_step"](**arguments_of_step)
     except BaseException as error:  # a user's layer may do anything; another try may be right
         raise_if_nobodys_fault(error)
         return f"for {counted(len(batch[0]), 'example')} the script ends with {words_of(error)}{where}"
@@ -123,6 +126,25 @@ def _difference(text: str, script: Script, subject: Subject, batch: Batch, numbe
         what = ", ".join(["the loss"] * (float(found) != expected) + wrong)
         return f"for {counted(len(batch[0]), 'example')} the script computes another {what} than the step{where}"
     return ""
+
+
+def _arguments(script: Script, subject: Subject, optimizer: Optimizer, arrays: Mapping[str, Array]) -> dict[str, Any]:
+    """The arguments of train_step for the optimizer's next step, which is given these arrays."""
+    scheduled = script.settings.scheduled(subject.scheduler)
+    values: dict[str, Any] = {str(name): getattr(member.scheduled, own) for name, (member, own) in scheduled.items()}
+    values |= {"step": optimizer.num_steps + 1} | {_given_name(name): array for name, array in arrays.items()}
+    return {str(name): values[str(name)] for name in arguments(script, subject)}
+
+
+def _page_with_values(text: str, script: Script, subject: Subject, batch: Batch) -> str:
+    """The page with the values of the first step on this batch, and torch's gradients."""
+    from nn_manual.check.whole_step.gradients import reference_gradients
+
+    model, loss, optimizer = copy.deepcopy((subject.model, subject.loss, subject.optimizer))
+    model.num_steps += 1  # as a trainer counts the first step
+    arrays = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
+    gradients = reference_gradients(model, loss, *batch)
+    return with_values(text, _arguments(script, subject, optimizer, arrays), gradients)
 
 
 def _given_name(name: str) -> str:

@@ -40,6 +40,18 @@ def test_to_standard_output(small: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert names(small) == ["small.yaml"]
 
 
+def test_values_beside_the_lines(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["unroll", "small.yaml", "--values"]) == 0
+    page = capsys.readouterr().out
+    beside = re.findall(r"#.* (\S+) \S+ \S+ \.\.\.  torch: (\S+) ", page)
+    assert len(beside) >= 5
+    for ours, theirs in beside:
+        assert float(ours) == pytest.approx(float(theirs), rel=2e-3)
+    assert max(map(len, page.splitlines())) <= 120
+    exec(compile(page, "<the page>", "exec"), {"__name__": "step"})
+    assert names(small) == ["small.yaml"]
+
+
 def test_to_a_file(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["unroll", "small.yaml", "-o", "step.py"]) == 0
     assert capsys.readouterr().out == "step.py\n"
@@ -56,6 +68,7 @@ def test_to_a_file(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--run"], "--run needs -o FILE: the script reads what lies beside it"),
         (["--run", "-o", "a.npz"], "--output a.npz: that is the name of what the script reads"),
+        (["--values", "--run", "-o", "a.py"], "--values shows one step, --run makes all: give one of them"),
         (["batch_size=2"], "unroll needs batches of 3 examples at least, not 2"),
         (
             ["--run", "-o", "a.py", "lr_scheduler={ReduceLROnPlateau: {}}"],

@@ -48,7 +48,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plotting": ARRAYS | {"run_directory"},
     "run": RUNNING,
     "use": RUNNING | {"run"},
-    "unroll": TRAINED | {"trace", "streams", "data", "config", "run_directory", "trainer", "run"},
+    "unroll": TRAINED
+    | {"trace", "streams", "data", "config", "run_directory", "trainer", "run", "check.whole_step"},
     "cli": {"messages", "errors", "config", "step", "run", "use", "plotting", "unroll"}
     | {"check.catalogue", "functions"},
     "__main__": {"cli"},

@@ -132,7 +132,7 @@ class SlicedChecker(GradientChecker, Watch):
         with comparing():
             plan = self.plan()
             with threads_for(plan.num_products):
-                proof = self._proof()
+                proof = self.proof()
                 differences = self.differences(proof)
         too_coarse = self.evidence.add_findings(proof.findings)
         found = Found.of(plan.tensors, differences, plan.tolerances, too_coarse)

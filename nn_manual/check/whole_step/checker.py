@@ -128,7 +128,7 @@ class GradientChecker:
         """
         try:
             with threads_for(self.plan().num_products):
-                compared = self._compared(self._proof(), updated)
+                compared = self._compared(self.proof(), updated)
         except CannotCompare as problem:
             if outside := outside_domain(self.recorded.loss):
                 raise NotFiniteError(outside) from None
@@ -254,7 +254,7 @@ class GradientChecker:
             check_structure(self.recorded, self.plan())
             if with_conduct:
                 check_conduct(self.recorded, self.plan())  # before torch: what misbehaves may be its own reference
-            step = self._proof()
+            step = self.proof()
             report = self.judge.with_evaluation(step, self.judge.report(step))
         except CannotCompare as problem:
             return GradientReport((), problem=str(problem))
@@ -268,7 +268,7 @@ class GradientChecker:
         """
         try:
             with threads_for(self.plan().num_products):
-                return self.judge.report(self._proof())
+                return self.judge.report(self.proof())
         except CannotCompare as problem:
             return GradientReport((), problem=str(problem))
 
@@ -321,7 +321,7 @@ class GradientChecker:
         """Forward, loss and backward, as a training step does them."""
         run_step(self.model, self.loss, input, target, input_grad=self.input_grad)
 
-    def _proof(self) -> Proof:
+    def proof(self) -> Proof:
         """The recorded step beside torch's. Raises CannotCompare."""
         plan = self.plan()
         step = prove(self.twin, self.recorded, plan, own_memory=plan not in self._memory_checked)

@@ -59,3 +59,17 @@ def checked_in_part(
     finally:
         for name, buffer in checker.recorded.buffers_before.items():
             checker.recorded.buffers[name][...] = buffer
+
+
+def reference_gradients(model: Sequential, loss: Loss, input: Array | Padded, target: Array) -> dict[str, Array]:
+    """torch's gradients in a training step on this batch, by their names in a check: "loss.grad_prediction",
+    "2.grad_weight", "2.grad_input". Nothing is trained; the gradients of the step stay in the model.
+    """
+    checker = GradientChecker(model, loss)
+    with checker.recording():
+        checker.run(input.copy(), target.copy())
+    for name, buffer in checker.recorded.buffers_before.items():
+        checker.recorded.buffers[name][...] = buffer
+    step = checker.proof()
+    names = {quantity.name for quantity in step.plan.backward}
+    return {pair.quantity.name: pair.reference.numpy().copy() for pair in step.pairs if pair.quantity.name in names}

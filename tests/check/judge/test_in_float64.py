@@ -30,7 +30,7 @@ def step_of(checker: GradientChecker, seed: int) -> Proof:
         assert checker.optimizer is not None
         checker.optimizer.step()
     checker.compare()
-    return checker._proof()
+    return checker.proof()
 
 
 def made_again(judge: Again, step: Proof, checker: GradientChecker) -> dict[str, Array]:
@@ -81,7 +81,7 @@ def test_torch_has_the_noise_of_the_step_that_is_made_again(base: type[Layer]) -
     input, target = (generator.standard_normal((8, size)).astype("float32") for size in (3, 4))
     with checker.recording():
         checker.run(input, target)
-    step = checker._proof()
+    step = checker.proof()
     again = checker.judge._again(step, checker.judge._made_twins()[0])
     assert set(np.unique(again.recorded.layers[1].layer.noise.mask)) == {0, 1 / 0.7}
     assert beyond_tolerance(again.pairs) == []
