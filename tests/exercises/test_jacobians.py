@@ -1,0 +1,57 @@
+"""The Jacobian of a reader's backward pass beside the true one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from nn_manual import layers
+from nn_manual.arrays import Array
+from nn_manual.exercises.every_exercise import find_exercise
+from nn_manual.exercises.jacobians import jacobians
+from nn_manual.ops import matmul
+from nn_manual.ops.operation import operation
+
+
+@dataclass(eq=False)
+class Softmax(layers.Softmax):
+    """The diagonal alone."""
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        return grad_output * saved * (1 - saved)
+
+
+def test_the_smallest_case_that_differs() -> None:
+    exercise = find_exercise("softmax_layer")
+    cases = exercise.cases()
+    found = jacobians(exercise, cases, Softmax, "grad_input")
+    assert found is not None
+    assert found.true.shape == (3, 3)
+    assert found.title == "Softmax(-1), random input, a batch of 1"
+    assert found.of == "input"
+    np.testing.assert_array_equal(found.wrong, ~np.eye(3, dtype=bool))
+    np.testing.assert_allclose(found.true.sum(axis=1), 0, atol=1e-15)  # the shares add up to 1, whatever the input
+    np.testing.assert_allclose(np.diag(found.true), np.diag(found.theirs), rtol=1e-14)
+    assert jacobians(exercise, cases, layers.Softmax, "grad_input") is None
+
+
+def test_an_operation_has_one_for_each_operand() -> None:
+    exercise = find_exercise("matmul")
+
+    @operation(analytic=True)
+    def own(a: Array, b: Array, /) -> object:
+        return matmul(a, b), lambda grad: 2 * exercise.owner.rule(a, b)[1](grad), exercise.owner.rule(a, b)[2]
+
+    found = jacobians(exercise, exercise.cases(), own, "grad_a")
+    assert found is not None
+    assert found.of == "a"
+    np.testing.assert_allclose(found.theirs, 2 * found.true, rtol=1e-15)
+    assert jacobians(exercise, exercise.cases(), own, "grad_b") is None
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "sgd"])
+def test_without_an_upstream_gradient_there_is_none(name: str) -> None:
+    exercise = find_exercise(name)
+    assert jacobians(exercise, exercise.cases(), exercise.owner, "grad_prediction") is None

@@ -1,0 +1,45 @@
+"""Two Jacobians side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from nn_manual.errors import ConfigError
+from nn_manual.plotting.axes import WRONG
+from nn_manual.plotting.jacobians import MAXIMUM_NUMBERS, Jacobians, draw_jacobians, plot_jacobians
+
+THEIRS = np.array([[1.0, 0.0, 3.0], [np.nan, -4.0, 0.0]])
+TRUE = np.array([[1.0, 2.0, 3.0], [0.0, -4.0, 0.0]])
+BOTH = Jacobians(THEIRS, TRUE, THEIRS != TRUE, "Own(2), $x$ input", "weight")
+
+
+def test_wrong_entries_are_framed_and_the_colours_are_the_same() -> None:
+    figure = draw_jacobians(BOTH)
+    left, right, scale = figure.axes
+    assert left.get_title() == "your backward: 2 of 6 entries wrong"
+    assert [frame.get_xy() for frame in left.patches] == [(0.5, -0.5), (-0.5, 0.5)]
+    assert {to_hex(frame.get_edgecolor()) for frame in left.patches} == {WRONG}
+    assert not right.patches
+    assert {axes.get_images()[0].get_clim() for axes in (left, right)} == {(-4, 4)}
+    numbers = {text.get_position()[::-1]: text.get_text() for text in right.texts}
+    assert numbers == {(0, 0): "1", (0, 1): "2", (0, 2): "3", (1, 1): "-4"}
+    assert (right.get_xlabel(), right.get_ylabel(), scale.get_ylabel()) == ("weight", "output", "d output / d weight")
+    assert figure.get_suptitle() == "Own(2), $x$ input"
+
+
+def test_many_entries_have_no_numbers() -> None:
+    size = MAXIMUM_NUMBERS + 1
+    many = np.ones((2, size))
+    figure = draw_jacobians(Jacobians(many, many, many == 0, "", "input"))
+    assert not figure.axes[0].texts
+    assert not figure.axes[0].patches
+
+
+def test_a_file_has_an_ending_of_a_figure(tmp_path: Path) -> None:
+    assert plot_jacobians(BOTH, tmp_path / "a.svg").read_text().count("<svg") == 1
+    with pytest.raises(ConfigError, match="must end in"):
+        plot_jacobians(BOTH, tmp_path / "a.txt")
