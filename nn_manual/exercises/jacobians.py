@@ -1,4 +1,4 @@
-"""The Jacobian that a reader's backward pass stands for, beside the true one, on the smallest case where they differ."""
+"""The Jacobian that a reader's backward pass stands for, beside the true one, on the smallest case that shows both."""
 
 from __future__ import annotations
 

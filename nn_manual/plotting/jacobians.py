@@ -73,6 +73,7 @@ def draw_jacobians(jacobians: Jacobians) -> Figure:
 
 def _draw(axes: Axes, jacobian: Array, largest: float, title: str, of: str) -> Any:
     from matplotlib import colormaps
+    from matplotlib.ticker import MaxNLocator
 
     colours = colormaps["RdBu"].with_extremes(bad="0.7")
     shown = np.where(np.isfinite(jacobian), jacobian, np.nan)
@@ -81,8 +82,8 @@ def _draw(axes: Axes, jacobian: Array, largest: float, title: str, of: str) -> A
     axes.set_xlabel(of, fontsize="small")
     axes.set_ylabel("output", fontsize="small")
     axes.tick_params(labelsize="x-small")
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     for row, column in np.argwhere(jacobian != 0).tolist() if max(jacobian.shape) <= MAXIMUM_NUMBERS else []:
         value = float(jacobian[row, column])
         colour = "white" if abs(value) > 0.6 * largest else "black"
