@@ -1,0 +1,49 @@
+"""The whole net as an exercise: its lines are those of its layers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nn_manual import Sequential
+from nn_manual.exercises.of_nets import NetExercise, small_net
+
+EXERCISE = NetExercise("whole_net", small_net, ("backward",))
+
+
+@pytest.mark.parametrize("case", EXERCISE.cases(), ids=str)
+def test_the_formulas_give_what_the_layers_compute(case) -> None:  # type: ignore[no-untyped-def]
+    found = case.run(EXERCISE.owner)
+    net = small_net()
+    model = Sequential(*net.layers, dtype="float64")
+    model.load_state_dict({".".join(name.split("_")[::-1]): case.known[name] for name in EXERCISE.lines.shapes})
+    prediction, saved = model.forward(case.known["input"])
+    _, of_loss = net.loss.forward(prediction, case.known["target"])
+    grad = net.loss.backward(of_loss)
+    expected = {"grad_prediction": grad}
+    for number in range(len(net.layers) - 1, -1, -1):
+        grad = model.layers[number].backward(saved[number], grad)
+        expected[f"grad_output_{number - 1}" if number else "grad_input"] = grad
+        own = vars(model.layers[number].grad)
+        expected |= {f"grad_{name}_{number}": array.copy() for name, array in own.items()}
+    assert set(found) == set(expected) == set(EXERCISE.lines.gradients)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-12)
+
+
+def test_lines_read_as_numpy() -> None:
+    forward = {line.name: line.expression for line in EXERCISE.lines.forward}
+    backward = {line.name: line.expression for line in EXERCISE.lines.backward}
+    assert forward["output_0"] == "input @ weight_0.T + bias_0"
+    assert forward["std_1"] == "np.sqrt(output_0.var((-1,), keepdims=True) + 1e-05)"
+    assert forward["loss"] == "np.mean((prediction - target) ** 2)"
+    assert backward["grad_output_1"] == "grad_output_2 * (1 - output_2 ** 2)"
+    assert backward["grad_weight_3"] == "grad_output_3.T @ output_2"
+
+
+def test_what_is_not_written_is_missing() -> None:
+    case = EXERCISE.cases()[0]
+    found = case.run(lambda **known: {"grad_prediction": known["target"], "grad_input": ...})
+    assert list(found) == ["grad_prediction"]
+    assert EXERCISE.accepts(np.ndarray) == "whole_net must be a function"
+    assert EXERCISE.accepts(len) == ""
