@@ -149,13 +149,13 @@ class _Rename(ast.NodeTransformer):
         """An expression in the names of the net."""
         return ast.unparse(self.visit(ast.parse(expression, mode="eval")))
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802 - ast's name
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         """All arrays have two dimensions: they are rows already."""
         if isinstance(node.func, ast.Name) and node.func.id == "rows":
             return self.visit(node.args[0])  # type: ignore[no-any-return]
         return self.generic_visit(node)
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802 - as above
+    def visit_Name(self, node: ast.Name) -> ast.AST:
         """A name of the net, a value, or a function of NumPy."""
         if node.id in self.names:
             return ast.Name(self.names[node.id], node.ctx)
