@@ -3,6 +3,8 @@
 For float32, exp and tanh are computed in float32, the others in float64 and then rounded. No result is farther than 2.5
 units in the last place from the true value; tests/compile/test_elementary.py measures each function. For float64 the
 functions are the C library's. NaN gives NaN, and infinities give the limits.
+
+The file is long because polynomials are written out, term by term: so LLVM runs them on vectors.
 """
 
 from __future__ import annotations
@@ -81,8 +83,8 @@ EXPONENT_64 = 0x3FF
 
 
 @_inline
-def _expm1_64(x: Any) -> Any:
-    """exp(x) - 1 = 2**n (exp(r) - 1) + (2**n - 1) in float64, as exact as float32 needs, for x from -105 to 90."""
+def _scaled_64(x: Any) -> Any:
+    """2**n (exp(r) - 1) and 2**n in float64, as exact as float32 needs, where x = n log(2) + r is from -105 to 90."""
     shifted = multiply_add(x, 1 / LOG_2, SHIFT_64)
     n = shifted - SHIFT_64
     r = multiply_add(n, -LOG_2, x)
@@ -96,7 +98,21 @@ def _expm1_64(x: Any) -> Any:
     p = multiply_add(p, r, EXPM1[8])
     p = multiply_add(p, r, EXPM1[9])
     power = float_of((bits_of(shifted) + EXPONENT_64) << 52)
-    return multiply_add(p * r, power, power - 1.0)
+    return p * r * power, power
+
+
+@_inline
+def _expm1_64(x: Any) -> Any:
+    """exp(x) - 1 = 2**n (exp(r) - 1) + (2**n - 1)."""
+    less, power = _scaled_64(x)
+    return less + (power - 1.0)
+
+
+@_inline
+def _exp_64(x: Any) -> Any:
+    """exp(x) = 2**n (exp(r) - 1) + 2**n."""
+    less, power = _scaled_64(x)
+    return less + power
 
 
 @_inline
@@ -174,10 +190,39 @@ def ndtr_f8(x: Any) -> Any:
     return 0.5 * math.erfc(-x * 0.7071067811865476)
 
 
+#: exp(z**2) erfc(z) / t in powers of t = 1 / (1 + 0.4 z), for z from 0 to 10.4, with an error of 6e-11: the least squares
+#: at 4001 Chebyshev nodes, weighted until the largest relative error was smallest. Highest power first.
+ERFCX = (
+    *(0.005313786882436783, -0.015184756390606345, -0.04419561026386406, 0.2705818257894837, -0.5002921104942597),
+    *(0.43316552544119374, -0.2558939730045627, 0.18211416466989497, 0.08798334193511159, 0.17824676298233533),
+    *(0.2067445593769864, 0.22574293255225392, 0.22567355058210453),
+)
+#: At this z, exp(-z**2) is less than the smallest float32.
+HIGHEST_Z = 10.24
+
+
 @_inline
 def ndtr_f4(x: Any) -> Any:
-    """ndtr, computed in float64."""
-    return float32(ndtr_f8(float64(x)))
+    """The integral of the normal density from -infinity to x, computed in float64: erfc(z) / 2 with z = |x| / sqrt(2)
+    below 0, and 1 minus that above.
+    """
+    z = absolute(float64(x)) * 0.7071067811865476
+    z = where(z > HIGHEST_Z, HIGHEST_Z, z)
+    t = 1.0 / multiply_add(z, 0.4, 1.0)
+    p = multiply_add(ERFCX[0], t, ERFCX[1])
+    p = multiply_add(p, t, ERFCX[2])
+    p = multiply_add(p, t, ERFCX[3])
+    p = multiply_add(p, t, ERFCX[4])
+    p = multiply_add(p, t, ERFCX[5])
+    p = multiply_add(p, t, ERFCX[6])
+    p = multiply_add(p, t, ERFCX[7])
+    p = multiply_add(p, t, ERFCX[8])
+    p = multiply_add(p, t, ERFCX[9])
+    p = multiply_add(p, t, ERFCX[10])
+    p = multiply_add(p, t, ERFCX[11])
+    p = multiply_add(p, t, ERFCX[12])
+    tail = 0.5 * (p * t) * _exp_64(-z * z)
+    return float32(where(x < np.float32(0), tail, 1.0 - tail))
 
 
 def _of_library(function: Any) -> Any:
