@@ -7,10 +7,9 @@ import functools
 import numpy as np
 
 from nn_manual.arrays import Array, Padded
-from nn_manual.check.catalogue.cases import move_constants
 from nn_manual.check.catalogue.input_kinds import draw
-from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs, with_lengths
-from nn_manual.check.catalogue.subjects import label
+from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs, move_constants, with_lengths
+from nn_manual.check.catalogue.labels import label
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formula_words import words_of_layer
 from nn_manual.exercises.frozen import freeze

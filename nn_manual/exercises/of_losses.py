@@ -8,7 +8,7 @@ import functools
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.catalogue.subjects import label
+from nn_manual.check.catalogue.labels import label
 from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.defaults import defines
 from nn_manual.exercises.exercise import Case, Exercise, Results

@@ -11,7 +11,7 @@ import numpy as np
 from nn_manual import ops
 from nn_manual.arrays import Array, Domain
 from nn_manual.check.catalogue.input_kinds import draw
-from nn_manual.check.catalogue.operations import CASES, OperationCase
+from nn_manual.check.catalogue.operation_cases import CASES, OperationCase
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.frozen import freeze
 from nn_manual.ops.reductions import chosen, spread

@@ -7,7 +7,7 @@ import functools
 
 import numpy as np
 
-from nn_manual.check.catalogue.subjects import label
+from nn_manual.check.catalogue.labels import label
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.optim import Scheduler
 

@@ -74,3 +74,16 @@ def with_lengths(model: Sequential, input: Array, generator: np.random.Generator
     if not model.lengths_heeded_by:
         return input
     return Padded(input, generator.integers(1, input.shape[1], len(input), endpoint=True))
+
+
+def move_constants(model: Sequential, generator: np.random.Generator) -> None:
+    """Make random numbers of each parameter that is one number everywhere: a weight of ones, or a bias of zeros, would
+    hide a formula that lacks it.
+
+    The number is multiplied by 0.5 to 1.5, so that its sign stays, and with it whatever domain the parameter may have.
+    A 0 becomes -0.5 to 0.5.
+    """
+    for parameter in vars(model.param).values():
+        if parameter.size and np.ptp(parameter) == 0:
+            offset = generator.uniform(-0.5, 0.5, parameter.shape)
+            parameter += np.where(parameter == 0, offset, parameter * offset)
