@@ -57,20 +57,29 @@ class LayerExercise(Exercise):
     def _run(self, own: type[Layer], index: int, number: int, input: Array | Padded, grad_output: Array) -> Results:
         model = self._model(own, index, number)
         model.grad_arena[...] = np.nan  # what is never written, or added to what was there, shows
+        layer = model.layers[0]
+        grads = dict(vars(layer.grad))
         output, saved = model.forward(freeze(input))
         results = {"output": output.copy()}
-        grad_input = model.layers[0].backward(freeze(saved)[0], freeze(grad_output.copy()))
+        try:
+            grad_input = layer.backward(freeze(saved)[0], freeze(grad_output.copy()))
+        except NotImplementedError:
+            return results
+        for name, grad in grads.items():
+            if vars(layer.grad)[name] is not grad:
+                raise ValueError(f"self.grad.{name} = ... makes a new array: write self.grad.{name}[...] = ...")
         if not isinstance(model.domain, range):
             results["grad_input"] = grad_input
-        layer = model.layers[0]
-        return results | {f"grad_{name}": grad for name, grad in vars(layer.grad).items()}
+        return results | {f"grad_{name}": grad for name, grad in grads.items()}
 
     def wanted(self) -> str:
-        """For example "Write grad_weight and grad_bias, return grad_input."."""
+        """For example "Write self.grad.weight and self.grad.bias, return grad_input."."""
+        if self.taken_out == ("one_way_backward",):
+            return "Write into `grads` the gradients of `parameters`, in their order, return grad_input."
         if self.taken_out == ("derivative",):
             return "Return the derivative of each output with respect to its input, shaped as the input."
         layers = [layer for layer, _ in self.owner.examples()]
-        names = list(dict.fromkeys(f"grad_{name}" for layer in layers for name in layer.parameter_shapes()))
+        names = list(dict.fromkeys(f"self.grad.{name}" for layer in layers for name in layer.parameter_shapes()))
         is_lookup = isinstance(layers[0].domain, range)
         returned = "return None: an index has no gradient" if is_lookup else "return grad_input"
         if not names or layers[0].children():
