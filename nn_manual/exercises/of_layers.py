@@ -8,7 +8,13 @@ import numpy as np
 
 from nn_manual.arrays import Array, Padded
 from nn_manual.check.catalogue.input_kinds import draw
-from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs, move_constants, with_lengths
+from nn_manual.check.catalogue.inputs import (
+    AT_JUMPS,
+    inputs_of_other_shapes,
+    layer_inputs,
+    move_constants,
+    with_lengths,
+)
 from nn_manual.check.catalogue.labels import label
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formula_words import words_of_layer
@@ -30,6 +36,7 @@ class LayerExercise(Exercise):
             generator = np.random.default_rng([SEED, index])
             inputs = [*layer_inputs(model.layers[0], shape, "float64", generator)]
             inputs += inputs_of_other_shapes(model.layers[0], shape, "float64", SEED)
+            inputs.sort(key=lambda drawn: drawn[0] == AT_JUMPS)  # the others are numbered alike with and without it
             for number, (kind, array) in enumerate(inputs):
                 found.append(self._case(index, layer, (kind, number), with_lengths(model, array, generator)))
         return found

@@ -61,7 +61,8 @@ def _started_operation(exercise: Exercise) -> str:
     whole = Method(exercise.name, inspect.getsource(rule), rule.__module__)
     tree = whole.tree
     *statements, end = tree.body[1:]
-    assert isinstance(end, ast.Return) and isinstance(end.value, ast.Tuple)
+    assert isinstance(end, ast.Return)
+    assert isinstance(end.value, ast.Tuple)
     answer, *backwards = end.value.elts
     lines = whole.text.splitlines()
     head = lines[: tree.body[0].lineno - 1]

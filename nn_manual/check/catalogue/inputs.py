@@ -16,6 +16,9 @@ from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 from nn_manual.model.layers_fit import first_misfit
 
+#: The kind of input that a layer's own output and derivative choose.
+AT_JUMPS = "input at jumps"
+
 
 def layer_inputs(
     layer: Layer, input_shape: Shape, dtype: str, generator: np.random.Generator
@@ -34,7 +37,7 @@ def layer_inputs(
     values = values_at_jumps(layer, input_shape, dtype)
     if values.size:
         shape = enlarged(layer, input_shape, len(values))
-        yield "input at jumps", np.resize(generator.permutation(values), shape)
+        yield AT_JUMPS, np.resize(generator.permutation(values), shape)
 
 
 def inputs_of_other_shapes(layer: Layer, input_shape: Shape, dtype: str, seed: int) -> Iterator[tuple[str, Array]]:

@@ -1,0 +1,67 @@
+"""The check of a reader's file, once or at every save."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from nn_manual.errors import NNManualError
+from nn_manual.exercises import progress
+from nn_manual.exercises.process import Worker, file_of, run_file
+from nn_manual.exercises.reader_file import read
+from nn_manual.exercises.verdict import Verdict, judge
+
+#: How often a watched file is looked at, in seconds.
+LOOK_EVERY = 0.2
+#: So many of the lines that a file prints are shown.
+SHOWN = 8
+
+
+def check_file(path: Path, worker: Worker | None = None) -> tuple[Verdict, str]:
+    """The verdict on a file, and what it printed. Raises ConfigError or DataError for a file of no exercise."""
+    own = worker or Worker()  # it imports the package meanwhile
+    try:
+        file = read(path)
+        answer, printed = run_file(file.reference.request(file_of(path)), own)
+    finally:
+        own.end()
+    verdict = judge(file.reference, answer, str(path), file.missing)
+    if verdict.passed:
+        progress.note_solved(path.absolute().parent, file.reference.name)
+    return verdict, printed
+
+
+def told(verdict: Verdict, printed: str) -> str:
+    """A verdict for the terminal, behind what the file printed."""
+    lines = printed.splitlines()
+    shown = lines[:SHOWN] + ([f"... {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else [])
+    return "\n".join([*(f"it printed: {line}" for line in shown), str(verdict)])
+
+
+def watch(path: Path, say: Callable[[str], None]) -> None:
+    """Check a file now and at every save, until somebody interrupts."""
+    seen: object = None
+    worker = Worker()
+    try:
+        while True:
+            now = _saved_at(path)
+            if now != seen:
+                seen = now
+                try:
+                    say(told(*check_file(path, worker)))
+                except NNManualError as error:
+                    say(str(error))
+                worker.end()
+                worker = Worker()  # it has imported the package by the next save
+            time.sleep(LOOK_EVERY)
+    finally:
+        worker.end()
+
+
+def _saved_at(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
