@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Failure:
-    """An error in the reader's code: its words, and the line of the reader's file, 0 where it isn't known."""
+    """What is wrong with the reader's code: in words, and the line of its file, 0 where it isn't known."""
 
     words: str
     line: int = 0
@@ -31,7 +31,7 @@ class Answer:
 
     results: Sequence[Mapping[str, Any] | Failure] = ()
     problem: Failure | None = None
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[Failure] = ()
 
     def to_bytes(self) -> bytes:
         """A line of JSON, and behind it the numbers of all arrays."""
@@ -41,7 +41,7 @@ class Answer:
             for each in self.results
         ]
         problem = None if self.problem is None else asdict(self.problem)
-        head = {"results": results, "problem": problem, "notes": list(self.notes)}
+        head = {"results": results, "problem": problem, "notes": [asdict(note) for note in self.notes]}
         return b"\n".join([json.dumps(head).encode(), b"".join(blocks)])
 
     @classmethod
@@ -59,7 +59,7 @@ class Answer:
                     read[name], start = _read(value, block, start)
                 results.append(read)
             problem = None if told["problem"] is None else Failure(**told["problem"])
-            return cls(results, problem, [str(note) for note in told["notes"]])
+            return cls(results, problem, [Failure(**note) for note in told["notes"]])
         except (LookupError, TypeError, AttributeError) as error:
             raise ValueError(f"no answer: {error}") from None
 

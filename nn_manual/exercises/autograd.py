@@ -7,8 +7,12 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from nn_manual.exercises.answer import Failure
+
 #: The functions of torch.autograd through which tensors, torch.autograd and torch.func get gradients.
 FUNCTIONS = ("backward", "grad")
+#: The note about a file that does so.
+ASKS = "it asks torch's autograd for the gradient, which the exercise is to derive"
 
 
 class Autograd:
@@ -17,7 +21,7 @@ class Autograd:
     def __init__(self, file: Path) -> None:
         self._file = str(file)
         self._listens = False
-        self.notes: list[str] = []
+        self.notes: list[Failure] = []
         self.look()
 
     def look(self) -> None:
@@ -33,7 +37,7 @@ class Autograd:
         def heard(*arguments: Any, **named: Any) -> Any:
             lines = [frame.lineno for frame in traceback.extract_stack() if frame.filename == self._file]
             if lines and not self.notes:
-                self.notes.append(f"line {lines[-1]} asks torch's autograd for the gradient")
+                self.notes.append(Failure(ASKS, lines[-1] or 0))
             return function(*arguments, **named)
 
         return heard

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from nn_manual.errors import NNManualError
+from nn_manual.errors import DataError, NNManualError
 from nn_manual.exercises import progress
 from nn_manual.exercises.process import Worker, file_of, run_file
 from nn_manual.exercises.reader_file import read
@@ -28,7 +29,8 @@ def check_file(path: Path, worker: Worker | None = None) -> tuple[Verdict, str]:
         own.end()
     verdict = judge(file.reference, answer, str(path), file.missing)
     if verdict.passed:
-        progress.note_solved(path.absolute().parent, file.reference.name)
+        with suppress(DataError):  # where the folder can't be written, the verdict counts
+            progress.note_solved(path.absolute().parent, file.reference.name)
     return verdict, printed
 
 

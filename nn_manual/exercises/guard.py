@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from nn_manual import ops
+from nn_manual.exercises.answer import Failure
 from nn_manual.exercises.exercise import Exercise
 
 
@@ -36,7 +37,7 @@ class Guard:
 
         return method
 
-    def changed(self, tree: ast.AST) -> list[str]:
+    def changed(self, tree: ast.AST) -> list[Failure]:
         """What the file has changed in the package, in words, with the line that assigns it where there is one."""
         after = _functions()
         names = [name for name, function in self._before.items() if after.get(name) is not function]
@@ -48,8 +49,8 @@ class Guard:
             for node in ast.walk(tree)
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr == last
         ]
-        place = f"line {lines[0]} changes" if lines else "it changes"
-        return [f"{place} {names[0]}: the results that it is compared with are as they were"]
+        words = f"it changes {names[0]}: it is compared with what that was before"
+        return [Failure(words, lines[0] if lines else 0)]
 
 
 def _functions() -> dict[str, Any]:

@@ -25,6 +25,9 @@ from nn_manual.exercises.every_exercise import EXERCISES, every_exercise
 from nn_manual.exercises.exercise import Case, Exercise
 from nn_manual.exercises.guard import Guard
 
+#: The name of the reader's file as a module: whatever the file is called, it takes no other module's place.
+MODULE = "file_of_the_reader"
+
 
 class Request(NamedTuple):
     """What a process is to run: a file, and of which exercise it is, by its name. An exercise that a teacher has made
@@ -120,7 +123,7 @@ def run(request: Request) -> Answer:
     if exercise is None and isinstance(own, type):
         kind = next(kind for kind in EXERCISES if kind.__name__ == request.kind)
         exercise = EXERCISES[kind](request.name, own, request.taken_out)
-    problem = _unfit(exercise, own, file)
+    problem = _unfit(exercise, own)
     if exercise is None or problem:
         return Answer(problem=Failure(problem))
     guard.watch(own)
@@ -128,17 +131,17 @@ def run(request: Request) -> Answer:
 
 
 def _imported(file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    spec = importlib.util.spec_from_file_location(MODULE, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[file.stem] = module
+    sys.modules[MODULE] = module
     sys.path.append(str(file.parent))
     spec.loader.exec_module(module)
     return module
 
 
-def _unfit(exercise: Exercise | None, own: Any, file: Path) -> str:
+def _unfit(exercise: Exercise | None, own: Any) -> str:
     """Why what the file defines can't be run, in words; empty where it can."""
     if exercise is None or own is None:
         return f"it has no {exercise.title if exercise else 'class of the exercise'}"
@@ -148,7 +151,7 @@ def _unfit(exercise: Exercise | None, own: Any, file: Path) -> str:
         return ""
     for name in exercise.taken_out:
         definer = next(base for base in own.__mro__ if name in vars(base))
-        if definer.__module__ != file.stem:
+        if definer.__module__ != MODULE:
             return f"{exercise.title} has no {name}: write it"
     return ""
 

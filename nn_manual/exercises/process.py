@@ -24,7 +24,8 @@ GRACE = 3.0
 class Worker:
     """A process that waits for a request. It runs one, and ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
+        """`folder` is the current one of the process."""
         code = f"import sys; sys.path[:] = {sys.path!r}; from nn_manual.exercises.hand_in import main; main()"
         one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
         self._process = subprocess.Popen(
@@ -32,6 +33,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            cwd=folder,
             env=os.environ | one_thread,
             start_new_session=True,  # Ctrl-C is for the one who asked, who ends it
         )

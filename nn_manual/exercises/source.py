@@ -58,7 +58,7 @@ def called(owner: type, names: Iterable[str]) -> list[Method]:
             continue
         if name not in found and "super()" not in one.text:
             found[name] = one
-            waiting += [other for other in _attributes_of_self(one.tree) if not _has_any(owner, other)]
+            waiting += [other for other in _attributes_of_self(one.tree) if not is_of_contract(owner, other)]
     return list(found.values())
 
 
@@ -68,8 +68,8 @@ def _attributes_of_self(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
-def _has_any(owner: type, name: str) -> bool:
-    """Whether every component of this class's kind has an attribute of this name."""
+def is_of_contract(owner: type, name: str) -> bool:
+    """Whether every component of this class's kind has an attribute of this name: so it is no helper."""
     return any(issubclass(owner, kind) and hasattr(kind, name) for kind in KINDS)
 
 

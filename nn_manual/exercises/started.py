@@ -14,6 +14,7 @@ from nn_manual.exercises.source import Method, called, imports, method, opened
 from nn_manual.exercises.statement import statement
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
+from nn_manual.messages.text import shell_word
 from nn_manual.optim import Optimizer, Scheduler
 
 #: What leads to the output of each kind of component, and stays in the file.
@@ -27,28 +28,30 @@ GIVEN: dict[type, tuple[str, ...]] = {
 ROOMS: dict[type, str] = {Layer: "layers", Loss: "losses", Optimizer: "optim", Scheduler: "optim"}
 
 
-def started(exercise: Exercise) -> str:
-    """The text of the file."""
+def started(exercise: Exercise, file_name: str) -> str:
+    """The text of the file, which will have this name."""
     if isinstance(exercise.owner, ops.Operation):
-        return _started_operation(exercise)
+        return head(exercise, file_name) + _started_operation(exercise)
     owner: type = exercise.owner
     kind = next(kind for kind in GIVEN if issubclass(owner, kind))
     given = [one for one in called(owner, GIVEN[kind]) if one.name not in exercise.taken_out]
     open_ones = [method(owner, name) for name in exercise.taken_out]
     heads = [Method(one.name, opened(one, exercise.wanted()), one.module) for one in open_ones]
     methods = [textwrap.indent(one.text.rstrip(), "    ") for one in [*given, *heads]]
-    body = "\n\n".join([_docstring(statement(exercise), "    "), *methods])
+    body = "\n\n".join([docstring(statement(exercise), "    "), *methods])
     first = f"class {exercise.title}({ROOMS[kind]}.{exercise.title}):"
-    return _file(exercise, imports([*given, *heads], ROOMS[kind]), f"{first}\n{body}\n")
+    return f"{head(exercise, file_name)}{imports([*given, *heads], ROOMS[kind])}\n\n\n{first}\n{body}\n"
 
 
-def _file(exercise: Exercise, imported: str, body: str) -> str:
+def head(exercise: Exercise, file_name: str) -> str:
+    """The first lines of the file: what is asked, and the command that checks it."""
     first = textwrap.fill(f'"""{exercise.title}: {exercise.wanted()}', 110)
-    head = f'{first}\n\n    nn-manual exercise check {exercise.name}.py\n"""'
-    return f"{head}\n\nfrom __future__ import annotations\n\n{imported}\n\n\n{body}"
+    command = f"    nn-manual exercise check {shell_word(file_name)}"
+    return f'{first}\n\n{command}\n"""\n\nfrom __future__ import annotations\n\n'
 
 
-def _docstring(text: str, indent: str) -> str:
+def docstring(text: str, indent: str) -> str:
+    """A text as a docstring."""
     lines = text.splitlines()
     written = f'"""{text}"""' if len(lines) == 1 else f'"""{text}\n"""'
     escaped = written.replace("\\", "\\\\")
@@ -65,8 +68,8 @@ def _started_operation(exercise: Exercise) -> str:
     assert isinstance(end.value, ast.Tuple)
     answer, *backwards = end.value.elts
     lines = whole.text.splitlines()
-    head = lines[: tree.body[0].lineno - 1]
-    parts = [_docstring(statement(exercise), "    ")]
+    first = lines[: tree.body[0].lineno - 1]
+    parts = [docstring(statement(exercise), "    ")]
     kept = [lines[one.lineno - 1 : one.end_lineno] for one in _leading_to(answer, statements)]
     parts += ["\n".join(line for one in kept for line in one)] if kept else []
     names = [name.arg for name in [*tree.args.posonlyargs, *tree.args.args]]
@@ -79,8 +82,8 @@ def _started_operation(exercise: Exercise) -> str:
         parts += [_of_one(name) for name in names]
         returned = ", ".join(f"grad_{name}" for name in names)
     parts.append(f"    return {ast.unparse(answer)}, {returned}")
-    text = "\n".join(head) + "\n" + "\n\n".join(parts) + "\n"
-    return _file(exercise, imports([Method(exercise.name, text, rule.__module__)]), text)
+    text = "\n".join([*first, "\n\n".join(parts), ""])
+    return f"{imports([Method(exercise.name, text, rule.__module__)])}\n\n\n{text}"
 
 
 def _of_one(name: str) -> str:

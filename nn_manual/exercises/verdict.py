@@ -92,7 +92,7 @@ class Verdict:
 def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str] = ()) -> Verdict:
     """The verdict on an answer. `missing` are the functions of the file that aren't written yet."""
     title, num_inputs = reference.title, len(reference.inputs)
-    notes = [f"{file}: {note}" for note in answer.notes]
+    notes = [_placed(note, file) for note in answer.notes]
     if answer.problem is not None:
         rows = [Row(name, UNKNOWN) for name in _groups(reference.names)]
         return Verdict(file, title, num_inputs, rows, [_placed(answer.problem, file)], notes)
