@@ -78,15 +78,13 @@ def start(options: argparse.Namespace) -> int:
 
 def check_file(options: argparse.Namespace) -> int:
     """Check a file, once or at every save. Returns the exit status."""
-    from nn_manual.exercises.checking import check_file, told, watch
+    from nn_manual.exercises.checking import check_file, watch
 
     if options.watch:
         watch(options.file, lambda text: print(f"\n{text}", flush=True))
-    verdict, printed = check_file(options.file)
-    print(told(verdict, printed))
-    if not verdict.passed:
-        print(one_line(f"For a hint: nn-manual exercise hint {shell_word(options.file)}"))
-    return 0 if verdict.passed else GradientMismatch.exit_status
+    checked = check_file(options.file)
+    print(checked)
+    return 0 if checked.verdict.passed else GradientMismatch.exit_status
 
 
 def show_hint(options: argparse.Namespace) -> int:

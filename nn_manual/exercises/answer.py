@@ -49,7 +49,8 @@ class Answer:
         """The same again. Raises ValueError for anything else."""
         head, _, block = data.partition(b"\n")
         try:
-            told, start, results = json.loads(head), 0, []
+            told, start = json.loads(head), 0
+            results: list[Mapping[str, Any] | Failure] = []
             for each in told["results"]:
                 if "words" in each:
                     results.append(Failure(**each))

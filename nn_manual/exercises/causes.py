@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nn_manual.exercises.explanation import explain
 from nn_manual.exercises.reference import Reference
 
 
@@ -15,6 +14,8 @@ def cause_of(reference: Reference, theirs: Sequence[Mapping[str, Any]], name: st
     """
     if reference.exercise is None:
         return ""
+    from nn_manual.exercises.explanation import explain  # no process that runs a reader's file needs it
+
     there = [i for i, results in enumerate(theirs) if results and not any(isinstance(r, str) for r in results.values())]
     cases = [reference.cases[i] for i in there]
     expected = [reference.expected[i] for i in there]

@@ -40,14 +40,8 @@ def hint(text: str) -> str:
         return f"{exercise.name} has no derivation: the formulas in its file say what to write. {solution}"
     folder = file.path.absolute().parent if file else Path.cwd()
     number = min(progress.note_hint(folder, exercise.name), len(lines))
-    shown = [part for line in lines[:number] for part in _wrapped(line)]
-    return "\n".join([f"{number} of {len(lines)}", *shown, *([solution] if number == len(lines) else [])])
-
-
-def _wrapped(line: str) -> list[str]:
-    if "\n" in line or " = " in line:  # a formula
-        return [f"  {part}" for part in line.splitlines()]
-    return textwrap.wrap(line, 80, initial_indent="  ", subsequent_indent="  ", break_long_words=False)
+    shown = textwrap.indent("\n".join(lines[:number]), "  ")
+    return "\n".join([f"{number} of {len(lines)}", shown, *([solution] if number == len(lines) else [])])
 
 
 def solution(text: str) -> str:

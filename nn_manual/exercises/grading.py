@@ -53,7 +53,7 @@ def grade(folder: Path) -> list[Grade]:
         raise DataError(one_line(f"{folder}: no .py file is in it"))
     contents = [_content(path) for path in files]  # before the first one runs, which might change another
     with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
-        return list(pool.map(lambda each: _grade(*each, folder), zip(files, contents, strict=True)))
+        return list(pool.map(lambda path, content: _grade(path, content, folder), files, contents))
 
 
 def _content(path: Path) -> bytes | str:
@@ -69,7 +69,7 @@ def _grade(path: Path, content: bytes | str, folder: Path) -> Grade:
     if isinstance(content, str):
         return Grade(name, "", False, 0, 0, content)
     try:
-        file = parsed(path, content)
+        file = parsed(path, content, name)
     except NNManualError as error:
         return Grade(name, "", False, 0, 0, str(error))
     with tempfile.TemporaryDirectory() as inner:  # its own current folder, with a copy of the file alone

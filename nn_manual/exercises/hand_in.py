@@ -9,21 +9,16 @@ import io
 import json
 import os
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from nn_manual import ops
-from nn_manual.check.catalogue.inputs import AT_JUMPS
-from nn_manual.errors import words_of
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.autograd import Autograd
 from nn_manual.exercises.every_exercise import EXERCISES, every_exercise
-from nn_manual.exercises.exercise import Case, Exercise
+from nn_manual.exercises.exercise import Exercise, NotASolution
 from nn_manual.exercises.guard import Guard
+from nn_manual.exercises.solving import cases_of, failure, results_of, unfit
 
 #: The name of the reader's file as a module: whatever the file is called, it takes no other module's place.
 MODULE = "file_of_the_reader"
@@ -89,10 +84,6 @@ def _limit(request: Request) -> None:
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-class PrintsTooMuch(Exception):  # noqa: N818 - says what happened
-    """Raised in the line that prints beyond the limit."""
-
-
 class _Printed(io.TextIOBase):
     """Standard output up to a limit."""
 
@@ -102,7 +93,7 @@ class _Printed(io.TextIOBase):
     def write(self, text: str) -> int:
         self._left -= len(text)
         if self._left < 0:
-            raise PrintsTooMuch(f"it prints more than {self._most:,} characters")
+            raise NotASolution(f"it prints more than {self._most:,} characters")
         self._stream.write(text)
         return len(text)
 
@@ -118,13 +109,14 @@ def run(request: Request) -> Answer:
     try:
         module = _imported(file)
     except BaseException as error:  # the file's code may raise anything
-        return Answer(problem=failure(error, file))
+        return Answer(problem=failure(error, str(file)))
     own = getattr(module, exercise.title if exercise else request.title, None)
     if exercise is None and isinstance(own, type):
         kind = next(kind for kind in EXERCISES if kind.__name__ == request.kind)
         exercise = EXERCISES[kind](request.name, own, request.taken_out)
-    problem = _unfit(exercise, own)
-    if exercise is None or problem:
+    if exercise is None or own is None:
+        return Answer(problem=Failure(f"it has no class {exercise.title if exercise else request.title}"))
+    if problem := unfit(exercise, own):
         return Answer(problem=Failure(problem))
     guard.watch(own)
     return _run_cases(exercise, own, file, guard)
@@ -141,48 +133,7 @@ def _imported(file: Path) -> ModuleType:
     return module
 
 
-def _unfit(exercise: Exercise | None, own: Any) -> str:
-    """Why what the file defines can't be run, in words; empty where it can."""
-    if exercise is None or own is None:
-        return f"it has no {exercise.title if exercise else 'class of the exercise'}"
-    if problem := exercise.accepts(own):
-        return problem
-    if isinstance(own, ops.Operation):
-        return ""
-    for name in exercise.taken_out:
-        definer = next(base for base in own.__mro__ if name in vars(base))
-        if definer.__module__ != MODULE:
-            return f"{exercise.title} has no {name}: write it"
-    return ""
-
-
 def _run_cases(exercise: Exercise, own: Any, file: Path, guard: Guard) -> Answer:
-    results: list[Any] = []
     autograd = Autograd(file)
-    for case in cases_of(exercise, is_made=exercise.owner is own):
-        try:
-            with np.errstate(all="ignore"):
-                results.append(case.run(own))
-        except BaseException as error:
-            results.append(failure(error, file))
-        autograd.look()
-    notes = [*autograd.notes, *guard.changed(ast.parse(file.read_bytes()))]
-    return Answer([dict(each) if isinstance(each, dict) else each for each in results], notes=notes)
-
-
-def cases_of(exercise: Exercise, *, is_made: bool) -> list[Case]:
-    """The cases of an exercise. Of one that a teacher has made, without those that depend on its derivative: the
-    process that runs the reader's class hasn't the teacher's.
-    """
-    return [case for case in exercise.cases() if not (is_made and case.kind == AT_JUMPS)]
-
-
-def failure(error: BaseException, file: Path) -> Failure:
-    """An error of the file's code, with the last line of the file that ran."""
-    if isinstance(error, SyntaxError) and error.filename == str(file):
-        return Failure(f"{type(error).__name__}: {error.msg}", error.lineno or 0)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
-    words = str(error) if isinstance(error, PrintsTooMuch) else words_of(error)
-    if isinstance(error, ValueError) and "read-only" in words:
-        words = "it writes into its input, which other code still reads"
-    return Failure(words, (lines[-1] or 0) if lines else 0)
+    results = results_of(cases_of(exercise, is_made=exercise.owner is own), own, str(file), autograd.look)
+    return Answer(results, notes=[*autograd.notes, *guard.changed(ast.parse(file.read_bytes()))])

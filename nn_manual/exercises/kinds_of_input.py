@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 
 #: At most so many kinds are listed.
-LISTED = 6
+LISTED = 5
+_SIZES = re.compile(r", shape [\dx]+")
 
 
 def where_wrong(inputs: Sequence[tuple[str, str]], wrong: Collection[int], asked: Sequence[int], what: str) -> str:
-    """For example "It is wrong on tied input, right on 8 other kinds." `inputs` are settings and kinds, `wrong` and
-    `asked` places in them.
+    """For example "It is wrong on tied input; right on random input and negative input." `inputs` are settings and
+    kinds, `wrong` and `asked` places in them, `what` how the sentence begins.
 
-    Kinds of input tell it where each kind is all wrong or all right; else settings, if these do; else how often each
-    kind is wrong.
+    The inputs are told apart by what is special about them, or by the settings: the way with the fewest groups of which
+    each is all wrong or all right. Where there is none, it is said how often each kind is wrong.
     """
     if len(wrong) == len(asked):
         return f"{what} on every input."
-    for part in (1, 0):
-        groups: dict[str, list[bool]] = {}
-        for i in asked:
-            groups.setdefault(inputs[i][part], []).append(i in wrong)
-        if all(all(group) or not any(group) for group in groups.values()):
-            bad = [name for name, group in groups.items() if all(group)]
-            good = [name for name, group in groups.items() if not any(group)]
-            return f"{what} on {_listed(bad)}; right on {_listed(good)}."
-    groups = {}
-    for i in asked:
-        groups.setdefault(inputs[i][1], []).append(i in wrong)
-    some = [f"{name} ({sum(group)} of {len(group)})" for name, group in groups.items() if any(group)]
+    ways = [_groups(names, wrong) for names in _ways([inputs[i] for i in asked], asked)]
+    pure = [groups for groups in ways if all(all(group) or not any(group) for group in groups.values())]
+    groups = min(pure, key=len) if pure else ways[0]
+    counts = {name: "" if all(group) else f" ({sum(group)} of {len(group)})" for name, group in groups.items()}
+    bad = [f"{name}{counts[name]}" for name, group in groups.items() if any(group)]
     good = [name for name, group in groups.items() if not any(group)]
-    right = f"; right on {_listed(good)}" if good else ""
-    return f"{what} on {_listed(some)}{right}."
+    if len(good) < len(bad) and pure:
+        return f"{what} on every input but {_listed(good)}."
+    return f"{what} on {_listed(bad)}{f'; right on {_listed(good)}' if good else ''}."
+
+
+def _ways(inputs: Sequence[tuple[str, str]], asked: Sequence[int]) -> Iterator[list[tuple[int, str]]]:
+    """Ways to name the inputs: the first part of the kind, the second one where each kind has it, ...; the whole kind,
+    and the setting.
+    """
+    kinds = [_SIZES.sub(", other sizes", kind) for _, kind in inputs]
+    parts = [kind.split(", ") for kind in kinds]
+    for place in range(min(map(len, parts))):
+        yield [(i, part[place]) for i, part in zip(asked, parts, strict=True)]
+    yield [*zip(asked, kinds, strict=True)]
+    yield [(i, setting) for i, (setting, _) in zip(asked, inputs, strict=True)]
+
+
+def _groups(names: Sequence[tuple[int, str]], wrong: Collection[int]) -> dict[str, list[bool]]:
+    groups: dict[str, list[bool]] = {}
+    for i, name in names:
+        groups.setdefault(name, []).append(i in wrong)
+    return groups
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -14,8 +14,8 @@ from nn_manual.config.users_code import placed_words
 from nn_manual.errors import ConfigError, raise_if_nobodys_fault
 from nn_manual.exercises.every_exercise import EXERCISES, METHODS, taken_out
 from nn_manual.exercises.exercise import Exercise
-from nn_manual.exercises.hand_in import cases_of
 from nn_manual.exercises.reference import ENDING, made_reference, refuse_existing
+from nn_manual.exercises.solving import cases_of
 from nn_manual.exercises.source import is_of_contract, method, opened, read_names
 from nn_manual.exercises.started import docstring, head
 from nn_manual.exercises.statement import statement
@@ -91,7 +91,7 @@ def _joined(parts: list[str]) -> str:
 
 
 def _first_line(one: ast.stmt) -> int:
-    decorators = getattr(one, "decorator_list", [])
+    decorators: list[ast.expr] = getattr(one, "decorator_list", [])
     return min([one.lineno, *(each.lineno for each in decorators)])
 
 

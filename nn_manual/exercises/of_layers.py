@@ -16,7 +16,7 @@ from nn_manual.check.catalogue.inputs import (
     with_lengths,
 )
 from nn_manual.check.catalogue.labels import label
-from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.exercises.exercise import Case, Exercise, NotASolution, Results
 from nn_manual.exercises.formula_words import words_of_layer
 from nn_manual.exercises.frozen import freeze
 from nn_manual.layers import Layer
@@ -74,7 +74,8 @@ class LayerExercise(Exercise):
             return results
         for name, grad in grads.items():
             if vars(layer.grad)[name] is not grad:
-                raise ValueError(f"self.grad.{name} = ... makes a new array: write self.grad.{name}[...] = ...")
+                words = f"self.grad.{name} = ... makes another array: write self.grad.{name}[...] = ..."
+                raise NotASolution(words)
         if not isinstance(model.domain, range):
             results["grad_input"] = grad_input
         return results | {f"grad_{name}": grad for name, grad in grads.items()}

@@ -51,25 +51,25 @@ def read(path: Path) -> ReaderFile:
             data = file.read()
     except (OSError, ValueError) as error:
         raise DataError(one_line(f"{path}: {getattr(error, 'strerror', None) or error}")) from None
-    return parsed(path, data)
+    return parsed(path, data, str(path))
 
 
-def parsed(path: Path, data: bytes) -> ReaderFile:
-    """The same of a file whose bytes are known."""
+def parsed(path: Path, data: bytes, called: str) -> ReaderFile:
+    """The same of a file whose bytes are known, and which messages call so."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ConfigError(one_line(f"{path}: is no text in UTF-8, as a Python file is")) from None
+        raise ConfigError(one_line(f"{called}: is no text in UTF-8, as a Python file is")) from None
     try:
         tree = ast.parse(text, str(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         words = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise ConfigError(one_line(f"{path}{line}: it isn't Python yet: {words}")) from None
-    return ReaderFile(path, text, tree, _reference_of(path, tree))
+        raise ConfigError(one_line(f"{called}{line}: it isn't Python yet: {words}")) from None
+    return ReaderFile(path, text, tree, _reference_of(path, tree, called))
 
 
-def _reference_of(path: Path, tree: ast.Module) -> Reference:
+def _reference_of(path: Path, tree: ast.Module, called: str) -> Reference:
     names = {one.name: isinstance(one, ast.FunctionDef) for one in _definitions(tree)}
     for made in _made_near(path):
         if made.title in names:
@@ -83,7 +83,7 @@ def _reference_of(path: Path, tree: ast.Module) -> Reference:
     titles = [one.title for one in exercises]
     near = next(((name, meant) for name in names if (meant := nearest(name, titles))), None)
     hint = f"; is {near[0]} meant as {near[1]}?" if near else ""
-    raise ConfigError(one_line(f"{path}: defines no class or operation of an exercise, by its own name{hint}"))
+    raise ConfigError(one_line(f"{called}: defines no class or operation of an exercise, by its own name{hint}"))
 
 
 def _made_near(path: Path) -> Iterator[Reference]:

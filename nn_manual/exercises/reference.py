@@ -14,7 +14,8 @@ import numpy as np
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.exercises.answer import Answer
 from nn_manual.exercises.exercise import Case, Exercise, Results
-from nn_manual.exercises.hand_in import Request, cases_of
+from nn_manual.exercises.hand_in import Request
+from nn_manual.exercises.solving import cases_of
 from nn_manual.exercises.statement import order
 from nn_manual.messages.text import one_line
 from nn_manual.opening import open_file

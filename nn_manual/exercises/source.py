@@ -139,9 +139,19 @@ def _docstring(text: str) -> list[str]:
 
 def plain_text(owner: Any) -> str:
     """The docstring of a class or an operation, and where it has no formulas, that of its base that has some."""
-    own = inspect.cleandoc(vars(owner).get("__doc__") or "")
+    own = _cleaned(owner)
     if "\n    " in own or not isinstance(owner, type):
         return own
-    texts = [inspect.cleandoc(vars(base).get("__doc__") or "") for base in owner.__mro__[1:] if base not in KINDS]
+    texts = [_cleaned(base) for base in owner.__mro__[1:] if base not in KINDS]
     other = next((text for text in texts if "\n    " in text), "")
     return f"{own}\n\n{other}" if other else own
+
+
+def _cleaned(documented: Any) -> str:
+    """A docstring without the indentation of its end: one that has nothing but formulas below its first line keeps
+    theirs.
+    """
+    text = (vars(documented).get("__doc__") or "").expandtabs()
+    if not text.rpartition("\n")[2].isspace():
+        return inspect.cleandoc(text)
+    return inspect.cleandoc(f"{text}.").removesuffix(".").rstrip()

@@ -12,6 +12,7 @@ from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.source import plain_text
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
+from nn_manual.messages.text import WIDTH
 
 #: What forward computes, by the names in formulas: what leads to none of these is of the way back.
 OUTPUTS = ("output", "answer", "loss")
@@ -127,4 +128,5 @@ def _sentences(text: str) -> Iterator[str]:
         if paragraph.startswith("    "):
             yield from (line.strip() for line in paragraph.splitlines())
         else:
-            yield from filter(None, re.split(r"(?<=[.]) (?=[A-Z`\d])", " ".join(paragraph.split())))
+            for sentence in filter(None, re.split(r"(?<=[.]) (?=[A-Z`\d])", " ".join(paragraph.split()))):
+                yield textwrap.fill(sentence, WIDTH - 2, break_long_words=False)

@@ -19,16 +19,26 @@ from nn_manual.exercises.reference import Reference
 from nn_manual.messages import notebook
 from nn_manual.messages.text import counted, one_line, wrapped
 
-RIGHT, WRONG, MISSING, UNKNOWN = "right", "WRONG", "not written yet", "not reached"
+RIGHT, PARTLY, WRONG = "right", "right where it was reached", "WRONG"
+MISSING, NEVER, UNKNOWN = "not written yet", "never written", "not reached"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A tensor: its name, whether it is right, and on how many inputs it isn't."""
+    """A tensor: its name, whether it is right, and on how many of the inputs that have it it isn't."""
 
     name: str
     state: str
     num_wrong: int = 0
+    num_asked: int = 0
+
+    @property
+    def words(self) -> str:
+        """The state for a reader."""
+        if self.state != WRONG:
+            return self.state
+        count = "all" if self.num_wrong == self.num_asked else f"{self.num_wrong} of"
+        return f"{WRONG} on {count} {counted(self.num_asked, 'input')}"
 
 
 @dataclass(frozen=True)
@@ -68,22 +78,14 @@ class Verdict:
     def __str__(self) -> str:
         lines = [f"{self.title} in {one_line(self.file)}, {counted(self.num_inputs, 'input')}"]
         width = max((len(row.name) for row in self.rows), default=0)
-        lines += [f"  {row.name:<{width}}  {self._state(row)}" for row in self.rows]
+        lines += [f"  {row.name:<{width}}  {row.words}" for row in self.rows]
         said = list(self.explanation or ([] if self.passed else [f"{self.first_words}."]))
         if self.passed:
             said = ["Everything is right."]
         return "\n".join([*lines, *(part for text in [*said, *self.notes] for part in wrapped(one_line(text)))])
 
-    def _state(self, row: Row) -> str:
-        if row.state != WRONG:
-            return row.state
-        return f"{WRONG} on {'each' if row.num_wrong == self.num_inputs else f'{row.num_wrong} of'} {self._of()}"
-
-    def _of(self) -> str:
-        return counted(self.num_inputs, "input")
-
     def _repr_html_(self) -> str:
-        rows = [notebook.Row((row.name, self._state(row)), row.state != RIGHT) for row in self.rows]
+        rows = [notebook.Row((row.name, row.words), row.state != RIGHT) for row in self.rows]
         said = [notebook.words(text) for text in [*self.explanation[1:], *self.notes]]
         head = notebook.verdict(f"{self.title}: {self.first_words}", is_wrong=not self.passed)
         return notebook.page(head, notebook.table(("tensor", ""), rows, "<<"), *said)
@@ -143,11 +145,13 @@ class _Compared:
         names = [name for name in self._reference.names if name.partition(" after step ")[0] == group]
         wrong = {case for name in names for case in self._cases_wrong(name)}
         if wrong:
-            return Row(group, WRONG, len(wrong))
+            asked = sum(any(name in right for name in names) for right in self._reference.expected)
+            is_never = all(_is_never_written(self._theirs[case].get(name)) for case in wrong for name in names)
+            return Row(group, NEVER if is_never else WRONG, len(wrong), asked)
         if all(isinstance(each, Failure) for each in self._results):
             return Row(group, UNKNOWN)
-        asked = [name for name in names if self._lacks(name)]
-        return Row(group, MISSING if asked else RIGHT)
+        failed = any(isinstance(each, Failure) for each in self._results)
+        return Row(group, MISSING if any(map(self._lacks, names)) else PARTLY if failed else RIGHT)
 
     def _lacks(self, name: str) -> bool:
         pairs = zip(self._results, self._reference.expected, strict=True)
@@ -174,8 +178,11 @@ class _Compared:
         if isinstance(theirs, str):
             said = f"{name} is {theirs}, and not an array of numbers."
             return [said, self._where(name, wrong)]
+        if all(_is_never_written(self._theirs[i][name]) for i in wrong):
+            return [f"{name} is never written: it is filled with nan before your code runs.", self._where(name, wrong)]
         cause = cause_of(self._reference, self._theirs, name)
         looks = cause or describe_difference(np.asarray(theirs, np.float64), right.astype(np.float64))
+        looks = looks.partition("; worst ")[0]  # the place and both values come below
         lines = [f"{name} is wrong: {looks}"]
         setting, kind = self._reference.inputs[case]
         if theirs.shape == right.shape:
@@ -196,6 +203,11 @@ class _Compared:
     def _where(self, name: str, wrong: Sequence[int]) -> str:
         asked = [i for i, right in enumerate(self._reference.expected) if name in right]
         return where_wrong(self._reference.inputs, wrong, asked, "It is wrong")
+
+
+def _is_never_written(theirs: Any) -> bool:
+    """Whether an array is as it was before the reader's code ran."""
+    return isinstance(theirs, np.ndarray) and bool(np.isnan(theirs).all())
 
 
 def agrees(theirs: Any, right: Array) -> bool:
