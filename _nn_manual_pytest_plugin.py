@@ -65,7 +65,7 @@ def gradient_check() -> Callable[..., None]:
     """
     from nn_manual.check.catalogue.cases import layer_cases
     from nn_manual.check.catalogue.catalogue import entry
-    from nn_manual.check.catalogue.subjects import label
+    from nn_manual.check.catalogue.labels import label
     from nn_manual.errors import LayerError, out_of_memory
     from nn_manual.messages.text import one_line
 
@@ -110,7 +110,7 @@ def _cases(module_name: str) -> dict[str, LayerCase]:
     """The cases of every layer in a module, by their ids."""
     from nn_manual.arrays import DTYPES
     from nn_manual.check.catalogue.input_kinds import KINDS
-    from nn_manual.check.catalogue.subjects import label
+    from nn_manual.check.catalogue.labels import label
     from nn_manual.layers import Layer
     from nn_manual.registry import defined_in, examples
 

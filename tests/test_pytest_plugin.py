@@ -16,7 +16,7 @@ import pytest
 from slow_cases import slow
 
 from nn_manual import Layer, Linear, Sequential
-from nn_manual.check.catalogue.subjects import label
+from nn_manual.check.catalogue.labels import label
 from nn_manual.config.module_folder import forget
 from nn_manual.registry import components, examples
 

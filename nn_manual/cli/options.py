@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from nn_manual.cli import checks, commands
 from nn_manual.cli.completion import complete, override_keys
+from nn_manual.cli.exercise import add_exercise_commands
 from nn_manual.cli.function_options import EXIT_STATUSES_OF_A_FUNCTION, add_function_options
 from nn_manual.messages.text import one_line
 
@@ -203,6 +204,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     schema.set_defaults(command=commands.schema)
     _add_sample(names.add_parser("sample", help="text that a model trained on Text writes"))
+    add_exercise_commands(names.add_parser("exercise", help="gradients to derive yourself, and their check"))
     return parser
 
 

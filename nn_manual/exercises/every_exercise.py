@@ -128,7 +128,7 @@ def every_exercise() -> Listed:
                 continue
             name = exercise_name(owner, kind)
             name = f"{name}_layer" if name in made else name
-            made[name] = EXERCISES[kind](name, owner, _taken_out(owner, method))
+            made[name] = EXERCISES[kind](name, owner, taken_out(owner, method))
     chapters: dict[str, list[str]] = {chapter.title: list(chapter.first) for chapter in CHAPTERS}
     for name, exercise in made.items():
         if not any(name in names for names in chapters.values()):
@@ -143,7 +143,8 @@ def _chosen(owner: type, kind: type, method: str) -> type:
     return next((own for own in same if method in vars(own)), same[0])
 
 
-def _taken_out(owner: type, method: str) -> tuple[str, ...]:
+def taken_out(owner: type, method: str) -> tuple[str, ...]:
+    """What the reader writes: this method, and the one that goes with it."""
     with_it = {"backward": "backward_target", "lr": "momentum"}.get(method)
     return (method, with_it) if with_it is not None and with_it in vars(owner) else (method,)
 

@@ -13,6 +13,10 @@ from nn_manual.arrays import Array
 Results: TypeAlias = dict[str, Array]
 
 
+class NotASolution(Exception):  # noqa: N818 - says what happened
+    """The reader's code does what no solution may do: the text says what, and is told as it is."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One input of an exercise.

@@ -7,11 +7,16 @@ import functools
 import numpy as np
 
 from nn_manual.arrays import Array, Padded
-from nn_manual.check.catalogue.cases import move_constants
 from nn_manual.check.catalogue.input_kinds import draw
-from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs, with_lengths
-from nn_manual.check.catalogue.subjects import label
-from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.check.catalogue.inputs import (
+    AT_JUMPS,
+    inputs_of_other_shapes,
+    layer_inputs,
+    move_constants,
+    with_lengths,
+)
+from nn_manual.check.catalogue.labels import label
+from nn_manual.exercises.exercise import Case, Exercise, NotASolution, Results
 from nn_manual.exercises.formula_words import words_of_layer
 from nn_manual.exercises.frozen import freeze
 from nn_manual.layers import Layer
@@ -31,6 +36,7 @@ class LayerExercise(Exercise):
             generator = np.random.default_rng([SEED, index])
             inputs = [*layer_inputs(model.layers[0], shape, "float64", generator)]
             inputs += inputs_of_other_shapes(model.layers[0], shape, "float64", SEED)
+            inputs.sort(key=lambda drawn: drawn[0] == AT_JUMPS)  # the others are numbered alike with and without it
             for number, (kind, array) in enumerate(inputs):
                 found.append(self._case(index, layer, (kind, number), with_lengths(model, array, generator)))
         return found
@@ -58,20 +64,30 @@ class LayerExercise(Exercise):
     def _run(self, own: type[Layer], index: int, number: int, input: Array | Padded, grad_output: Array) -> Results:
         model = self._model(own, index, number)
         model.grad_arena[...] = np.nan  # what is never written, or added to what was there, shows
+        layer = model.layers[0]
+        grads = dict(vars(layer.grad))
         output, saved = model.forward(freeze(input))
         results = {"output": output.copy()}
-        grad_input = model.layers[0].backward(freeze(saved)[0], freeze(grad_output.copy()))
+        try:
+            grad_input = layer.backward(freeze(saved)[0], freeze(grad_output.copy()))
+        except NotImplementedError:
+            return results
+        for name, grad in grads.items():
+            if vars(layer.grad)[name] is not grad:
+                words = f"self.grad.{name} = ... makes another array: write self.grad.{name}[...] = ..."
+                raise NotASolution(words)
         if not isinstance(model.domain, range):
             results["grad_input"] = grad_input
-        layer = model.layers[0]
-        return results | {f"grad_{name}": grad for name, grad in vars(layer.grad).items()}
+        return results | {f"grad_{name}": grad for name, grad in grads.items()}
 
     def wanted(self) -> str:
-        """For example "Write grad_weight and grad_bias, return grad_input."."""
+        """For example "Write self.grad.weight and self.grad.bias, return grad_input."."""
+        if self.taken_out == ("one_way_backward",):
+            return "Write into `grads` the gradients of `parameters`, in their order, return grad_input."
         if self.taken_out == ("derivative",):
             return "Return the derivative of each output with respect to its input, shaped as the input."
         layers = [layer for layer, _ in self.owner.examples()]
-        names = list(dict.fromkeys(f"grad_{name}" for layer in layers for name in layer.parameter_shapes()))
+        names = list(dict.fromkeys(f"self.grad.{name}" for layer in layers for name in layer.parameter_shapes()))
         is_lookup = isinstance(layers[0].domain, range)
         returned = "return None: an index has no gradient" if is_lookup else "return grad_input"
         if not names or layers[0].children():

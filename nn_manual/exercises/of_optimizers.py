@@ -55,4 +55,4 @@ class OptimizerExercise(Exercise):
 
     def wanted(self) -> str:
         """What move does."""
-        return "Make one step of param and of the vectors, in place."
+        return "Make one step of param and of the vectors, in place. `coefficients` has the numbers of this step."

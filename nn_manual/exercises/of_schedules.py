@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
+from contextlib import suppress
 
 import numpy as np
 
-from nn_manual.check.catalogue.subjects import label
+from nn_manual.check.catalogue.labels import label
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.optim import Scheduler
 
@@ -32,13 +33,15 @@ class ScheduleExercise(Exercise):
         num_counts = int(min(2 * schedule.duration + 20, schedule.last_count + 1, MOST_COUNTS))
         generator, lrs, momenta = np.random.default_rng(SEED), [], []
         for count in range(num_counts):
-            lrs.append(schedule.lr(0.1, count))
-            momenta.append(schedule.momentum(0.9, count))
+            with suppress(NotImplementedError):
+                lrs.append(schedule.lr(0.1, count))
+            with suppress(NotImplementedError):
+                momenta.append(schedule.momentum(0.9, count))
             # Multiples of powers of 2: some lie on a threshold, some just below.
             loss = generator.integers(1, 9) / 8 * 0.5 ** (count // 10) * (1 - 1e-9 * generator.integers(2))
             schedule.observe(loss)
-        results = {"lr": np.array(lrs, np.float64)}
-        return results | ({"momentum": np.array(momenta, np.float64)} if schedule.moves_momentum else {})
+        moved = {"lr": lrs, "momentum": momenta if schedule.moves_momentum else []}
+        return {name: np.array(values, np.float64) for name, values in moved.items() if values}
 
     def wanted(self) -> str:
         """What the methods return."""

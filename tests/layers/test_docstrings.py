@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-import numpy as np
 import pytest
-import scipy
-from comparing import TOLERANCES, assert_equal, evaluate, formulas
+from comparing import TOLERANCES, assert_equal, evaluate
 from plain_layers import CLASSES, LAYERS, bound, inputs, our_results
 
-from nn_manual.arrays import Array, Shape
-from nn_manual.layers import Layer, TimePool
+from nn_manual.arrays import Shape
+from nn_manual.exercises.formula_words import words_of_layer
+from nn_manual.exercises.formulas import formulas
+from nn_manual.layers import Layer
 from nn_manual.layers.adaptive_pooling import AdaptivePooling
-from nn_manual.layers.fast_forms import rows
 from nn_manual.layers.folding import Folding
 from nn_manual.layers.group_normalization import OverGroups
 from nn_manual.layers.padding import Padding
@@ -40,30 +38,10 @@ each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
 def test_docstring_agrees(layer: Layer, shape: Shape, dtype: str, kind: str) -> None:
     input, grad_output = inputs(layer, shape, kind, "random", dtype)
     output, gradients = our_results(bound(layer, dtype), input, grad_output)
-    absent = {"weight": np.ones(1, dtype), "bias": np.zeros(1, dtype)}  # what a layer without them multiplies and adds
-    known = {"input": input, "grad_output": grad_output, **words(layer, input), **absent, **vars(layer.param)}
+    known = {**words_of_layer(layer, input), "input": input, "grad_output": grad_output, **vars(layer.param)}
     stated = evaluate(layer, known)
     for name, value in {"output": output, **vars(gradients)}.items():
         assert_equal(value, stated[name])
-
-
-def words(layer: Layer, input: Array) -> dict[str, Any]:
-    """What docstrings call things that are neither numpy's nor the layer's."""
-    axes = getattr(layer, "axes", ())
-    shapes = {"input_shape": input.shape, "output_shape": layer.output_shape(input.shape), "time": input.shape[1]}
-    if getattr(layer, "eps", 0) is None:
-        shapes["eps"] = np.finfo(input.dtype).eps
-    functions = {"rows": rows, "over": over, "ndtr": scipy.special.ndtr, "expit": scipy.special.expit}
-    functions |= {"softplus": lambda number: np.logaddexp(number, number.dtype.type(0))}
-    shapes |= {"mask": np.ones((*input.shape[:2], 1), input.dtype)} if isinstance(layer, TimePool) else {}
-    shapes |= {name: getattr(layer, name) for name in ("ALPHA", "SCALE") if hasattr(layer, name)}
-    return {"axes": axes, "leading": tuple(range(input.ndim - len(axes))), **shapes, **functions}
-
-
-def over(array: Array, before: int, behind: int) -> Any:
-    """The sum over the channels from so many before each one to so many behind it."""
-    framed = np.pad(array, [(0, 0), (before, behind), *[(0, 0)] * (array.ndim - 2)])
-    return sum(framed[:, first : first + array.shape[1]] for first in range(before + behind + 1))
 
 
 @pytest.mark.parametrize("layer_class", [owner for owner in CLASSES if not issubclass(owner, IN_WORDS)])

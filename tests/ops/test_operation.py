@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from nn_manual import ops
-from nn_manual.check.catalogue.operations import CASES, OperationCase
+from nn_manual.check.catalogue.operation_cases import CASES, OperationCase
 from nn_manual.ops.reductions import chosen, spread
 
 FORMULA = re.compile(r"^    (\w+) += (.+)$", re.MULTILINE)

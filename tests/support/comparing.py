@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +13,8 @@ from slow_cases import crossed
 
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.input_kinds import KINDS
+from nn_manual.exercises.formulas import evaluate as evaluate_formulas
+from nn_manual.exercises.formulas import formulas
 
 #: Fractions of the largest magnitude, by dtype: correct formulas meet them with a hundredfold margin on small shapes.
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12}
@@ -66,37 +67,11 @@ def central_differences(function: Callable[[Array], Any], at: Array) -> Array:
     return gradient
 
 
-class Formula(NamedTuple):
-    """A line of a docstring: `name = expression`, or `name = expression   where field = setting`."""
-
-    name: str
-    expression: str
-    field: str | None
-    setting: str | None
-
-
-_FORMULA = re.compile(r"(\w+) *= (\S(?: ?\S)*)(?: +where (\w+) = (\w+))?")
-
-
-def formulas(documented: type) -> Iterator[Formula]:
-    """The formulas of a class: the first indented block of its docstring, every line of which must be one."""
-    paragraphs = inspect.cleandoc(documented.__doc__ or "").split("\n\n")
-    block = next(paragraph for paragraph in paragraphs if paragraph.startswith("    "))
-    for line in block.splitlines():
-        match = _FORMULA.fullmatch(line.strip())
-        assert match, f"{documented.__name__}: no formula: {line}"
-        yield Formula(*match.groups())
-
-
 def evaluate(documented: Any, known: dict[str, Any], **conditions: str) -> dict[str, Array]:
-    """What the formulas of an object's class make of `known`, its attributes, numpy's functions and each other. Of a
-    condition that is none of its fields, `conditions` say what holds: target="indices".
+    """What the formulas of an object's class make of `known`. Of a condition that is none of its fields, `conditions`
+    say what holds: target="indices".
     """
-    results: dict[str, Array] = {}
-    for name, expression, field, setting in formulas(type(documented)):
-        if field is None or str({**vars(documented), **conditions}[field]) == setting:
-            results[name] = eval(expression, vars(np) | vars(documented) | known | results)
-    return results
+    return evaluate_formulas(formulas(type(documented)), documented, known, conditions)
 
 
 def combinations(test: Callable[..., None]) -> Any:

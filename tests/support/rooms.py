@@ -50,7 +50,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "use": RUNNING | {"run"},
     "unroll": TRAINED
     | {"trace", "streams", "data", "config", "run_directory", "trainer", "run", "check.whole_step"},
-    "cli": {"messages", "errors", "config", "step", "run", "use", "plotting", "unroll"}
+    "exercises": JUDGING | {"check.catalogue", "registry", "config", "run_directory", "plotting"},
+    "cli": {"messages", "errors", "config", "step", "run", "use", "plotting", "unroll", "exercises"}
     | {"check.catalogue", "functions"},
     "__main__": {"cli"},
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from nn_manual.arrays import Shape
 from nn_manual.check.catalogue.input_kinds import KINDS, draw
-from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs, with_lengths
+from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs, move_constants, with_lengths
 from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.judge.report import GradientReport
@@ -77,19 +77,6 @@ def layer_cases(
             with_conduct = False
             unproven = set(report.vacuous) if unproven is None else unproven & set(report.vacuous)
             yield _case(f"{description}, {upstream} upstream gradient", report)
-
-
-def move_constants(model: Sequential, generator: np.random.Generator) -> None:
-    """Make random numbers of each parameter that is one number everywhere: a weight of ones, or a bias of zeros, would
-    hide a formula that lacks it.
-
-    The number is multiplied by 0.5 to 1.5, so that its sign stays, and with it whatever domain the parameter may have.
-    A 0 becomes -0.5 to 0.5.
-    """
-    for parameter in vars(model.param).values():
-        if parameter.size and np.ptp(parameter) == 0:
-            offset = generator.uniform(-0.5, 0.5, parameter.shape)
-            parameter += np.where(parameter == 0, offset, parameter * offset)
 
 
 def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[CaseResult]:

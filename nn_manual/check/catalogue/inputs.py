@@ -16,6 +16,9 @@ from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 from nn_manual.model.layers_fit import first_misfit
 
+#: The kind of input that a layer's own output and derivative choose.
+AT_JUMPS = "input at jumps"
+
 
 def layer_inputs(
     layer: Layer, input_shape: Shape, dtype: str, generator: np.random.Generator
@@ -34,7 +37,7 @@ def layer_inputs(
     values = values_at_jumps(layer, input_shape, dtype)
     if values.size:
         shape = enlarged(layer, input_shape, len(values))
-        yield "input at jumps", np.resize(generator.permutation(values), shape)
+        yield AT_JUMPS, np.resize(generator.permutation(values), shape)
 
 
 def inputs_of_other_shapes(layer: Layer, input_shape: Shape, dtype: str, seed: int) -> Iterator[tuple[str, Array]]:
@@ -74,3 +77,16 @@ def with_lengths(model: Sequential, input: Array, generator: np.random.Generator
     if not model.lengths_heeded_by:
         return input
     return Padded(input, generator.integers(1, input.shape[1], len(input), endpoint=True))
+
+
+def move_constants(model: Sequential, generator: np.random.Generator) -> None:
+    """Make random numbers of each parameter that is one number everywhere: a weight of ones, or a bias of zeros, would
+    hide a formula that lacks it.
+
+    The number is multiplied by 0.5 to 1.5, so that its sign stays, and with it whatever domain the parameter may have.
+    A 0 becomes -0.5 to 0.5.
+    """
+    for parameter in vars(model.param).values():
+        if parameter.size and np.ptp(parameter) == 0:
+            offset = generator.uniform(-0.5, 0.5, parameter.shape)
+            parameter += np.where(parameter == 0, offset, parameter * offset)

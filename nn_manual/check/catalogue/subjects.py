@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from nn_manual.check.catalogue.cases import CaseResult, layer_cases, loss_cases, optimizer_cases, scheduler_cases
+from nn_manual.check.catalogue.labels import label
 from nn_manual.check.catalogue.outside_of_a_step import data_cases, initializer_cases
 from nn_manual.data import Dataset
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model.initializers import Initializer
 from nn_manual.optim import Optimizer, Scheduler
-from nn_manual.registry import kind_of, takes_layers
+from nn_manual.registry import kind_of
 
 
 class Subject(NamedTuple):
@@ -75,19 +75,3 @@ _OF_KIND: dict[type, Subjects] = {
     Dataset: _of_data,
     Initializer: _of_initializer,
 }
-
-
-def label(component: Any) -> str:
-    """The component as one would write it: required fields, and the others where they are not the default."""
-    if not is_dataclass(component):  # a Sequential
-        return repr(component)
-    if isinstance(component, Layer) and takes_layers(type(component)):
-        return f"{type(component).__name__}({', '.join(map(label, component.children().values()))})"
-    arguments = []
-    for item in fields(component):
-        value = getattr(component, item.name)
-        if item.default is MISSING:
-            arguments.append(repr(value))
-        elif value != item.default:
-            arguments.append(f"{item.name}={value}")
-    return f"{type(component).__name__}({', '.join(arguments)})"

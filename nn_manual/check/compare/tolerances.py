@@ -129,3 +129,8 @@ def learning_rate(count: int) -> float:
     at a count above T_max.
     """
     return max(LEARNING_RATE, count**2 * float(np.finfo(np.float64).eps))
+
+#: A reader's solution of an exercise, in float64, beside ours, as a fraction of the largest magnitude. Another order of
+#: operations is off by 1e-12, and where numbers of every magnitude cancel by some thousand times more; a mistake by a
+#: digit that one sees.
+SOLUTION = 1e-9

@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,10 @@ import numpy.typing as npt
 from nn_manual.arrays import Array
 from nn_manual.check.compare.tolerances import EXPLAINED, SUM_OF_PRODUCTS, UNEXPLAINED
 from nn_manual.check.judge.factors import Near, factor_of
-from nn_manual.check.step.calls import LayerCalls
 from nn_manual.defaults import defines
+
+if TYPE_CHECKING:  # it needs torch, which plain differences don't
+    from nn_manual.check.step.calls import LayerCalls
 
 #: At most this many positions, rows or columns are listed: enough to see a pattern in one line.
 LISTED = 4

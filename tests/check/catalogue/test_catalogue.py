@@ -12,9 +12,10 @@ from composites import StochasticDepth
 from slow_cases import crossed
 
 from nn_manual.arrays import DTYPES, Array, Domain, Shape
-from nn_manual.check.catalogue.cases import CaseResult, layer_cases, move_constants, scheduler_cases
+from nn_manual.check.catalogue.cases import CaseResult, layer_cases, scheduler_cases
 from nn_manual.check.catalogue.catalogue import CatalogueReport, Entry, catalogue, entry, row
 from nn_manual.check.catalogue.input_kinds import KINDS
+from nn_manual.check.catalogue.inputs import move_constants
 from nn_manual.layers import BatchNorm1d, Layer, Linear, Tanh
 from nn_manual.model import Sequential
 from nn_manual.optim import StepLR

@@ -9,7 +9,8 @@ import pytest
 
 from nn_manual import ops
 from nn_manual.arrays import DTYPES
-from nn_manual.check.catalogue.operations import CASES, OperationCase, OperationsReport, check_operations
+from nn_manual.check.catalogue.operation_cases import CASES, OperationCase
+from nn_manual.check.catalogue.operations import OperationsReport, check_operations
 from nn_manual.ops.operation import Differentiated, Tensor, operation
 
 

@@ -1,0 +1,83 @@
+"""The check of a reader's file, once or at every save."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nn_manual.errors import DataError, NNManualError
+from nn_manual.exercises import progress
+from nn_manual.exercises.process import Worker, file_of, run_file
+from nn_manual.exercises.reader_file import read
+from nn_manual.exercises.statement import hints
+from nn_manual.exercises.verdict import Verdict, judge
+from nn_manual.messages.text import LONGEST_VALUE, one_line, shell_word
+
+#: How often a watched file is looked at, in seconds.
+LOOK_EVERY = 0.2
+#: So many of the lines that a file prints are shown.
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The verdict on a file, what it printed, and whether its exercise has hints: `str()` is a screen."""
+
+    file: Path
+    verdict: Verdict
+    printed: str
+    has_hints: bool
+
+    def __str__(self) -> str:
+        lines = self.printed.splitlines()
+        more = [f"... {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else []
+        printed = (f"it printed: {one_line(line, LONGEST_VALUE)}" for line in [*lines[:SHOWN], *more])
+        hint = one_line(f"For a hint: nn-manual exercise hint {shell_word(self.file)}")
+        return "\n".join([*printed, str(self.verdict), *([hint] if self.has_hints and not self.verdict.passed else [])])
+
+
+def check_file(path: Path, worker: Worker | None = None) -> Checked:
+    """Check a file. Raises ConfigError or DataError for one of no exercise."""
+    own = worker or Worker()  # it imports the package meanwhile
+    try:
+        file = read(path)
+        answer, printed = run_file(file.reference.request(file_of(path)), own)
+    finally:
+        own.end()
+    verdict = judge(file.reference, answer, str(path), file.missing)
+    if verdict.passed:
+        with suppress(DataError):  # where the folder can't be written, the verdict counts
+            progress.note_solved(path.absolute().parent, file.reference.name)
+    exercise = file.reference.exercise
+    return Checked(path, verdict, printed, exercise is not None and bool(hints(exercise)))
+
+
+def watch(path: Path, say: Callable[[str], None]) -> None:
+    """Check a file now and at every save, until somebody interrupts."""
+    seen: object = None
+    worker = Worker()
+    try:
+        while True:
+            now = _saved_at(path)
+            if now != seen:
+                seen = now
+                try:
+                    say(str(check_file(path, worker)))
+                except NNManualError as error:
+                    say(str(error))
+                worker.end()
+                worker = Worker()  # it has imported the package by the next save
+            time.sleep(LOOK_EVERY)
+    finally:
+        worker.end()
+
+
+def _saved_at(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -1,0 +1,122 @@
+"""Runs readers' files, each in a process of its own that has imported the package before it is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from nn_manual.exercises.answer import Answer, Failure
+from nn_manual.exercises.hand_in import Request
+
+#: A process that has had its time is given so many seconds more to say where it was.
+GRACE = 3.0
+
+
+class Worker:
+    """A process that waits for a request. It runs one, and ends."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """`folder` is the current one of the process."""
+        code = f"import sys; sys.path[:] = {sys.path!r}; from nn_manual.exercises.hand_in import main; main()"
+        one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=os.environ | one_thread,
+            start_new_session=True,  # Ctrl-C is for the one who asked, who ends it
+        )
+
+    def run(self, request: Request) -> tuple[Answer, str]:
+        """The answer, and what the file printed."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(OSError):
+            process.stdin.write(json.dumps(request._asdict()).encode() + b"\n")
+            process.stdin.close()
+        reader = _Reader(process.stdout, request.printed, self.end)
+        try:
+            process.wait(request.seconds + GRACE)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            self.end()
+        return _answer(request, process.returncode, reader), reader.text()
+
+    def end(self) -> None:
+        """End the process, and those that it has started."""
+        with suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        self._process.wait()
+
+
+class _Reader(threading.Thread):
+    """Reads what a process prints, and ends it where that is more than `most` bytes."""
+
+    def __init__(self, stream: IO[bytes], most: int, end: object) -> None:
+        super().__init__(daemon=True)
+        self._stream, self._most, self._end = stream, most, end
+        self._read = bytearray()
+        self.start()
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether the process has printed more than it may."""
+        return len(self._read) > 2 * self._most
+
+    def run(self) -> None:
+        """Read until nobody can write any more."""
+        while block := self._stream.read1(1 << 16):  # type: ignore[attr-defined]  # Popen's pipe is buffered
+            if not self.is_too_much:
+                self._read += block
+            else:
+                self._end()  # type: ignore[operator]
+
+    def text(self) -> str:
+        """All that was read."""
+        self.join(GRACE)
+        return self._read.decode(errors="replace")
+
+
+def _answer(request: Request, status: int | None, reader: _Reader) -> Answer:
+    """The answer that the process has left, or why there is none."""
+    with suppress(OSError, ValueError):
+        return Answer.from_bytes(request.answer.read_bytes())
+    dumped = request.dump.read_text(errors="replace") if request.dump.exists() else ""
+    found = re.search(rf'File "{re.escape(request.file)}", line (\d+)', dumped)
+    line = int(found[1]) if found else 0
+    if "Timeout (" in dumped or status is None:
+        return Answer(problem=Failure(f"it takes longer than {request.seconds:g} s", line))
+    if reader.is_too_much:
+        return Answer(problem=Failure(f"it prints more than {request.printed:,} characters"))
+    if status < 0 and dumped:
+        return Answer(problem=Failure(f"it ends the process with signal {signal.Signals(-status).name}", line))
+    if status:
+        return Answer(problem=Failure(f"it ends the process, with status {status}", line))
+    return Answer(problem=Failure("it ends the process before there is a result"))
+
+
+def run_file(request: Request, worker: Worker | None = None) -> tuple[Answer, str]:
+    """Run a file, in a folder for its answer that is removed behind it."""
+    with tempfile.TemporaryDirectory() as folder:
+        return (worker or Worker()).run(request._replace(folder=folder))
+
+
+def file_of(path: Path) -> str:
+    """A path as tracebacks have it."""
+    return str(path.absolute())

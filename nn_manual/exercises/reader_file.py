@@ -1,0 +1,109 @@
+"""A reader's file as text: which exercise it is of, what isn't written yet, and what the reader has written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nn_manual import ops
+from nn_manual.errors import ConfigError, DataError
+from nn_manual.exercises.every_exercise import every_exercise
+from nn_manual.exercises.reference import ENDING, Reference, read_reference, reference
+from nn_manual.messages.text import nearest, one_line
+from nn_manual.opening import open_file
+
+
+@dataclass(frozen=True)
+class ReaderFile:
+    """A file, what it says as syntax, and the exercise that it is of."""
+
+    path: Path
+    text: str
+    tree: ast.Module
+    reference: Reference
+
+    @property
+    def missing(self) -> list[str]:
+        """The functions that still raise NotImplementedError and nothing else."""
+        return [one.name for one in _functions(self._own) if _is_open(one)]
+
+    def written(self, name: str) -> str:
+        """The text of one of the reader's functions; empty where there is none."""
+        for one in _functions(self._own):
+            if one.name == name:
+                lines = self.text.splitlines()[one.lineno - 1 : one.end_lineno]
+                return "\n".join(lines)
+        return ""
+
+    @property
+    def _own(self) -> ast.stmt:
+        return next(one for one in _definitions(self.tree) if one.name == self.reference.title)
+
+
+def read(path: Path) -> ReaderFile:
+    """The file. Raises DataError where it can't be read, ConfigError, with the line, where it is no Python or is of no
+    exercise.
+    """
+    try:
+        with open_file(path) as file:
+            data = file.read()
+    except (OSError, ValueError) as error:
+        raise DataError(one_line(f"{path}: {getattr(error, 'strerror', None) or error}")) from None
+    return parsed(path, data, str(path))
+
+
+def parsed(path: Path, data: bytes, called: str) -> ReaderFile:
+    """The same of a file whose bytes are known, and which messages call so."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(one_line(f"{called}: is no text in UTF-8, as a Python file is")) from None
+    try:
+        tree = ast.parse(text, str(path))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        words = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise ConfigError(one_line(f"{called}{line}: it isn't Python yet: {words}")) from None
+    return ReaderFile(path, text, tree, _reference_of(path, tree, called))
+
+
+def _reference_of(path: Path, tree: ast.Module, called: str) -> Reference:
+    names = {one.name: isinstance(one, ast.FunctionDef) for one in _definitions(tree)}
+    for made in _made_near(path):
+        if made.title in names:
+            return made
+    exercises = every_exercise().exercises.values()
+    found = [one for one in exercises if names.get(one.title) is isinstance(one.owner, ops.Operation)]
+    if len(found) > 1:  # the one that the file is called after, or the last
+        found = [one for one in found if one.name == path.stem] or found[-1:]
+    if found:
+        return reference(found[0])
+    titles = [one.title for one in exercises]
+    near = next(((name, meant) for name in names if (meant := nearest(name, titles))), None)
+    hint = f"; is {near[0]} meant as {near[1]}?" if near else ""
+    raise ConfigError(one_line(f"{called}: defines no class or operation of an exercise, by its own name{hint}"))
+
+
+def _made_near(path: Path) -> Iterator[Reference]:
+    """The exercises of teachers in the current folder, beside the file, and in the folder around it."""
+    for folder in dict.fromkeys([Path.cwd(), path.absolute().parent, path.absolute().parent.parent]):
+        for file in sorted(folder.glob(f"*{ENDING}")):
+            yield read_reference(file)
+
+
+def _definitions(tree: ast.Module) -> Iterator[ast.ClassDef | ast.FunctionDef]:
+    return (one for one in tree.body if isinstance(one, ast.ClassDef | ast.FunctionDef))
+
+
+def _functions(own: ast.stmt) -> Iterator[ast.FunctionDef]:
+    return (one for one in ast.walk(own) if isinstance(one, ast.FunctionDef))
+
+
+def _is_open(one: ast.FunctionDef) -> bool:
+    """Whether a function has a docstring, and raises NotImplementedError."""
+    body = [part for part in one.body if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))]
+    if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
+        return False
+    return "NotImplementedError" in ast.unparse(body[0].exc)

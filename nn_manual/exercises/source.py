@@ -1,0 +1,157 @@
+"""The source text of a component's methods, which methods they call, and the imports that a text needs."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
+from nn_manual.optim import Optimizer, Scheduler
+
+KINDS: tuple[type, ...] = (Layer, Loss, Optimizer, Scheduler)
+
+
+class Method(NamedTuple):
+    """A function of a class: its name, its source text as at the left margin, and the module that it stands in."""
+
+    name: str
+    text: str
+    module: str
+
+    @property
+    def tree(self) -> ast.FunctionDef:
+        """The function as syntax."""
+        (tree,) = ast.parse(self.text).body
+        assert isinstance(tree, ast.FunctionDef)
+        return tree
+
+
+def method(owner: type, name: str) -> Method:
+    """The method of a class, wherever it inherits it from. Raises AttributeError where there is no function."""
+    found = inspect.getattr_static(owner, name)
+    function = inspect.unwrap(found.__func__ if isinstance(found, classmethod | staticmethod) else found)
+    if not isinstance(function, FunctionType):
+        raise AttributeError(f"{owner.__name__}.{name} is no function")
+    return Method(name, textwrap.dedent(inspect.getsource(function)), function.__module__)
+
+
+def called(owner: type, names: Iterable[str]) -> list[Method]:
+    """These methods of a class, and the helpers that they call in turn: those that the class itself has, beside what
+    every component of its kind has. One that goes on with `super()` is left out: a copy in a derived class would run
+    both.
+    """
+    found: dict[str, Method] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop(0)
+        try:
+            one = method(owner, name)
+        except (AttributeError, TypeError):  # a setting, a property, or an attribute of NumPy's
+            continue
+        if name not in found and "super()" not in one.text:
+            found[name] = one
+            waiting += [other for other in _attributes_of_self(one.tree) if not is_of_contract(owner, other)]
+    return list(found.values())
+
+
+def _attributes_of_self(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+            yield node.attr
+
+
+def is_of_contract(owner: type, name: str) -> bool:
+    """Whether every component of this class's kind has an attribute of this name: so it is no helper."""
+    return any(issubclass(owner, kind) and hasattr(kind, name) for kind in KINDS)
+
+
+def read_names(tree: ast.AST) -> set[str]:
+    """The names that a piece of code reads and doesn't define itself."""
+    names = {(node.id, isinstance(node.ctx, ast.Load)) for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node is not tree}
+    written = {name for name, is_read in names if not is_read} | arguments | functions
+    return {name for name, is_read in names if is_read} - written
+
+
+def imports(methods: Iterable[Method], room: str = "") -> str:
+    """The import statements for the names that these methods read, and for a room of the package."""
+    plain: set[str] = set()
+    taken: dict[str, set[str]] = {"nn_manual": {room}} if room else {}
+    for one in methods:
+        statements = _statements(one.module)
+        for name in read_names(one.tree):
+            if name in statements:
+                module, written = statements[name]
+            elif not hasattr(builtins, name):
+                module, written = one.module, name
+            else:
+                continue
+            if module:
+                taken.setdefault(module, set()).add(written)
+            else:
+                plain.add(written)
+    lines = [*plain, *(f"from {module} import {', '.join(sorted(names))}" for module, names in taken.items())]
+    groups: dict[int, list[str]] = {}
+    for line in sorted(lines, key=lambda line: (line.startswith("from"), line)):
+        top = line.split()[1].partition(".")[0]
+        groups.setdefault(2 if top == "nn_manual" else int(top not in sys.stdlib_module_names), []).append(line)
+    return "\n\n".join("\n".join(groups[number]) for number in sorted(groups))
+
+
+@functools.cache
+def _statements(module: str) -> dict[str, tuple[str, str]]:
+    """How a module imports each name: the module that it takes it from, and what it takes; or "" and the statement."""
+    found: dict[str, tuple[str, str]] = {}
+    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            written = f"{alias.name} as {alias.asname}" if alias.asname else alias.name
+            if isinstance(node, ast.ImportFrom):
+                found[alias.asname or alias.name] = (node.module or "", written)
+            else:
+                found[alias.asname or alias.name.partition(".")[0]] = ("", f"import {written}")
+    return found
+
+
+def opened(one: Method, asked: str) -> str:
+    """A method without its body: its first lines, `asked` as its docstring, and what a reader replaces."""
+    body = one.tree.body[0]
+    head = one.text.splitlines()[: body.lineno - 1]
+    if body.lineno == one.tree.lineno:  # all in one line
+        head = [f"def {one.name}({ast.unparse(one.tree.args)}) -> Any:"]
+    return "\n".join([*head, *_docstring(asked), "    raise NotImplementedError"])
+
+
+def _docstring(text: str) -> list[str]:
+    lines = textwrap.wrap(text, 110)
+    if len(lines) == 1:
+        return [f'    """{lines[0]}"""']
+    return [f'    """{lines[0]}', *(f"    {line}" for line in lines[1:]), '    """']
+
+
+def plain_text(owner: Any) -> str:
+    """The docstring of a class or an operation, and where it has no formulas, that of its base that has some."""
+    own = _cleaned(owner)
+    if "\n    " in own or not isinstance(owner, type):
+        return own
+    texts = [_cleaned(base) for base in owner.__mro__[1:] if base not in KINDS]
+    other = next((text for text in texts if "\n    " in text), "")
+    return f"{own}\n\n{other}" if other else own
+
+
+def _cleaned(documented: Any) -> str:
+    """A docstring without the indentation of its end: one that has nothing but formulas below its first line keeps
+    theirs.
+    """
+    text = (vars(documented).get("__doc__") or "").expandtabs()
+    if not text.rpartition("\n")[2].isspace():
+        return inspect.cleandoc(text)
+    return inspect.cleandoc(f"{text}.").removesuffix(".").rstrip()

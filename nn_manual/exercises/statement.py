@@ -1,0 +1,132 @@
+"""What of a component's docstring an exercise shows at once, and what it uncovers bit by bit."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from nn_manual import ops
+from nn_manual.exercises.exercise import Exercise
+from nn_manual.exercises.source import plain_text
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
+from nn_manual.messages.text import WIDTH
+
+#: What forward computes, by the names in formulas: what leads to none of these is of the way back.
+OUTPUTS = ("output", "answer", "loss")
+_DERIVATION = re.compile(r"\bDerivation\b(?=[:,])")
+#: Where a docstring goes on after the derivation.
+_AFTER = re.compile(r"(?:^|(?<=[.\n]) ?)(?:Source|Raises|In floating point)\b", re.MULTILINE)
+_LINE = re.compile(r"(?P<names>[\w.]+(?:, \w+)*)(?:\[[^=]*\])? *=(?!=) ")
+
+
+class _Formula(NamedTuple):
+    """A formula in a block of a docstring: the names that it is of, and its text, which may have several lines."""
+
+    names: tuple[str, ...]
+    text: str
+
+
+def statement(exercise: Exercise) -> str:
+    """The docstring up to the derivation, without formulas of the way back. Those of an optimizer, and of a schedule,
+    say what it is, so that they stay.
+    """
+    text = plain_text(exercise.owner)
+    if not _has_way_back(exercise):
+        return _before_derivation(text)
+    paragraphs = _before_derivation(text).split("\n\n")
+    kept = _kept([formula for paragraph in paragraphs for formula in _formulas(paragraph)])
+    shown: list[str] = []
+    for paragraph in paragraphs:
+        if paragraph.startswith("    "):
+            paragraph = "\n".join(formula.text for formula in _formulas(paragraph) if formula in kept)
+            if not paragraph and shown and shown[-1].endswith(":"):
+                shown.pop()  # it announced what isn't shown
+        if paragraph:
+            shown.append(paragraph)
+    return "\n\n".join(shown)
+
+
+def hints(exercise: Exercise) -> list[str]:
+    """What `exercise hint` uncovers, one after the other: each sentence and each line of the derivation, then each
+    formula of the way back.
+    """
+    if not _has_way_back(exercise):
+        return []
+    text = plain_text(exercise.owner)
+    found = _DERIVATION.search(text)
+    derivation = [] if found is None else [*_sentences(_up_to(_AFTER, text[found.start() :]))]
+    paragraphs = _before_derivation(text).split("\n\n")
+    formulas = [formula for paragraph in paragraphs for formula in _formulas(paragraph)]
+    kept = _kept(formulas)
+    return [*derivation, *(textwrap.dedent(formula.text) for formula in formulas if formula not in kept)]
+
+
+def order(exercise: Exercise) -> list[str]:
+    """The names of formulas in the order of the docstring."""
+    paragraphs = plain_text(exercise.owner).split("\n\n")
+    formulas = [formula for paragraph in paragraphs for formula in _formulas(paragraph)]
+    return list(dict.fromkeys(name for formula in formulas for name in formula.names))
+
+
+def _has_way_back(exercise: Exercise) -> bool:
+    owner = exercise.owner
+    return isinstance(owner, ops.Operation) or issubclass(owner, Layer | Loss)
+
+
+def _before_derivation(text: str) -> str:
+    return _up_to(_DERIVATION, text).rstrip()
+
+
+def _up_to(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return text if found is None else text[: found.start()].rstrip()
+
+
+def _formulas(paragraph: str) -> Iterator[_Formula]:
+    """The formulas of a paragraph, if it is an indented block. A line that is none goes on with the one before it."""
+    if not paragraph.startswith("    "):
+        return
+    texts: list[str] = []
+    for line in paragraph.splitlines():
+        if texts and not _LINE.match(line.strip()):
+            texts[-1] += f"\n{line}"
+        else:
+            texts.append(line)
+    for text in texts:
+        found = _LINE.match(text.strip())
+        yield _Formula(tuple(found["names"].split(", ")) if found else (), text)
+
+
+def _kept(formulas: Sequence[_Formula]) -> set[_Formula]:
+    """Those that the output depends on. Where no formula is the output's, those that depend on no gradient."""
+    names = {name for formula in formulas for name in formula.names}
+    way_back = {name for name in names if name.startswith(("grad", "derivative"))}
+    wanted = names & {*OUTPUTS}
+    if wanted:
+        while more := {word for one in formulas if wanted & {*one.names} for word in _words(one)} & (
+            names - wanted - way_back
+        ):
+            wanted |= more
+        return {one for one in formulas if wanted & {*one.names}}
+    while more := {name for one in formulas if _words(one) & way_back for name in one.names} - way_back:
+        way_back |= more
+    return {one for one in formulas if not way_back & {*one.names} and "grad_" not in one.text}
+
+
+def _words(formula: _Formula) -> set[str]:
+    """The names that a formula reads. One that reads a_n also reads a, of which it is a part."""
+    words = set(re.findall(r"\w+", formula.text.partition("=")[2]))
+    return words | {word.rpartition("_")[0] for word in words}
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """The sentences of paragraphs, and the lines of blocks."""
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith("    "):
+            yield from (line.strip() for line in paragraph.splitlines())
+        else:
+            for sentence in filter(None, re.split(r"(?<=[.]) (?=[A-Z`\d])", " ".join(paragraph.split()))):
+                yield textwrap.fill(sentence, WIDTH - 2, break_long_words=False)

@@ -1,0 +1,235 @@
+"""What a reader's code computed beside what is right: each tensor, the first wrong one, and on which inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nn_manual.arrays import Array
+from nn_manual.check.compare.tolerances import SOLUTION
+from nn_manual.check.judge.diagnosis import describe_difference
+from nn_manual.exercises.answer import Answer, Failure
+from nn_manual.exercises.causes import cause_of
+from nn_manual.exercises.kinds_of_input import where_wrong
+from nn_manual.exercises.reference import Reference
+from nn_manual.messages import notebook
+from nn_manual.messages.text import counted, one_line, wrapped
+
+RIGHT, PARTLY, WRONG = "right", "right where it was reached", "WRONG"
+MISSING, NEVER, UNKNOWN = "not written yet", "never written", "not reached"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A tensor: its name, whether it is right, and on how many of the inputs that have it it isn't."""
+
+    name: str
+    state: str
+    num_wrong: int = 0
+    num_asked: int = 0
+
+    @property
+    def words(self) -> str:
+        """The state for a reader."""
+        if self.state != WRONG:
+            return self.state
+        count = "all" if self.num_wrong == self.num_asked else f"{self.num_wrong} of"
+        return f"{WRONG} on {count} {counted(self.num_asked, 'input')}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a file's solution of an exercise does: `str()` is a screen for a terminal, a notebook shows a table.
+
+    `explanation` has the lines about the first wrong tensor, or about what ended the code; `notes` are told beside it.
+    """
+
+    file: str
+    title: str
+    num_inputs: int
+    rows: Sequence[Row]
+    explanation: Sequence[str]
+    notes: Sequence[str] = ()
+    missing: Sequence[str] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything is right."""
+        return bool(self.rows) and not self.explanation and all(row.state == RIGHT for row in self.rows)
+
+    @property
+    def num_right(self) -> int:
+        """How many tensors are right."""
+        return sum(row.state == RIGHT for row in self.rows)
+
+    @property
+    def first_words(self) -> str:
+        """The verdict in one line."""
+        if self.passed:
+            return f"right: {counted(len(self.rows), 'tensor')} on {counted(self.num_inputs, 'input')}"
+        if self.explanation:
+            return self.explanation[0]
+        return f"not written yet: {' and '.join(self.missing)}"
+
+    def __str__(self) -> str:
+        lines = [f"{self.title} in {one_line(self.file)}, {counted(self.num_inputs, 'input')}"]
+        width = max((len(row.name) for row in self.rows), default=0)
+        lines += [f"  {row.name:<{width}}  {row.words}" for row in self.rows]
+        said = list(self.explanation or ([] if self.passed else [f"{self.first_words}."]))
+        if self.passed:
+            said = ["Everything is right."]
+        return "\n".join([*lines, *(part for text in [*said, *self.notes] for part in wrapped(one_line(text)))])
+
+    def _repr_html_(self) -> str:
+        rows = [notebook.Row((row.name, row.words), row.state != RIGHT) for row in self.rows]
+        said = [notebook.words(text) for text in [*self.explanation[1:], *self.notes]]
+        head = notebook.verdict(f"{self.title}: {self.first_words}", is_wrong=not self.passed)
+        return notebook.page(head, notebook.table(("tensor", ""), rows, "<<"), *said)
+
+
+def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str] = ()) -> Verdict:
+    """The verdict on an answer. `missing` are the functions of the file that aren't written yet."""
+    title, num_inputs = reference.title, len(reference.inputs)
+    notes = [_placed(note, file) for note in answer.notes]
+    if answer.problem is not None:
+        rows = [Row(name, UNKNOWN) for name in _groups(reference.names)]
+        return Verdict(file, title, num_inputs, rows, [_placed(answer.problem, file)], notes)
+    if len(answer.results) != num_inputs:
+        words = f"{file}: {title} has other settings or examples than the exercise: start it again"
+        return Verdict(file, title, num_inputs, [], [words], notes)
+    compared = _Compared(reference, answer)
+    rows = [compared.row(name) for name in _groups(reference.names)]
+    wrong = next((name for name in reference.names if compared.is_wrong(name)), None)
+    failed = next((i for i, each in enumerate(answer.results) if isinstance(each, Failure)), None)
+    explanation: list[str] = []
+    if failed is not None:
+        explanation = compared.of_failure(failed, file)
+    elif wrong is not None:
+        explanation = compared.of_tensor(wrong)
+    return Verdict(file, title, num_inputs, rows, explanation, notes, missing or compared.missing())
+
+
+def _placed(failure: Failure, file: str) -> str:
+    return f"{file}:{failure.line}: {failure.words}" if failure.line else f"{file}: {failure.words}"
+
+
+def _groups(names: Sequence[str]) -> list[str]:
+    """The names without the numbers of steps: of an optimizer, the tensors of all steps are one row."""
+    return list(dict.fromkeys(name.partition(" after step ")[0] for name in names))
+
+
+class _Compared:
+    """Each tensor of each case beside the right one."""
+
+    def __init__(self, reference: Reference, answer: Answer) -> None:
+        self._reference = reference
+        self._theirs = [{} if isinstance(each, Failure) else each for each in answer.results]
+        self._results = answer.results
+
+    def _cases_wrong(self, name: str) -> list[int]:
+        """The cases in which a tensor is there, and wrong."""
+        pairs = enumerate(zip(self._theirs, self._reference.expected, strict=True))
+        there = ((i, theirs[name], right[name]) for i, (theirs, right) in pairs if name in theirs and name in right)
+        return [i for i, theirs, right in there if not agrees(theirs, right)]
+
+    def is_wrong(self, name: str) -> bool:
+        """Whether a tensor is wrong in any case."""
+        return bool(self._cases_wrong(name))
+
+    def row(self, group: str) -> Row:
+        """The row of a tensor, or of a tensor after each of several steps."""
+        names = [name for name in self._reference.names if name.partition(" after step ")[0] == group]
+        wrong = {case for name in names for case in self._cases_wrong(name)}
+        if wrong:
+            asked = sum(any(name in right for name in names) for right in self._reference.expected)
+            is_never = all(_is_never_written(self._theirs[case].get(name)) for case in wrong for name in names)
+            return Row(group, NEVER if is_never else WRONG, len(wrong), asked)
+        if all(isinstance(each, Failure) for each in self._results):
+            return Row(group, UNKNOWN)
+        failed = any(isinstance(each, Failure) for each in self._results)
+        return Row(group, MISSING if any(map(self._lacks, names)) else PARTLY if failed else RIGHT)
+
+    def _lacks(self, name: str) -> bool:
+        pairs = zip(self._results, self._reference.expected, strict=True)
+        return any(name in right and not isinstance(theirs, Failure) and name not in theirs for theirs, right in pairs)
+
+    def missing(self) -> list[str]:
+        """The tensors that nothing has computed."""
+        return [name for name in self._reference.names if self._lacks(name)]
+
+    def of_failure(self, case: int, file: str) -> list[str]:
+        """About the first error that the code has raised."""
+        failures = [i for i, each in enumerate(self._results) if isinstance(each, Failure)]
+        failure = self._results[case]
+        assert isinstance(failure, Failure)
+        setting, kind = self._reference.inputs[case]
+        lines = [_placed(failure, file), f"It was on {setting}, {kind}."]
+        return [*lines, where_wrong(self._reference.inputs, failures, [*range(len(self._results))], "It fails")]
+
+    def of_tensor(self, name: str) -> list[str]:
+        """About a wrong tensor: the cause, or else what the difference looks like; the place, and on which inputs."""
+        wrong = self._cases_wrong(name)
+        case = next((i for i in wrong if self._is_plain(i, name)), wrong[0])
+        theirs, right = self._theirs[case][name], np.asarray(self._reference.expected[case][name])
+        if isinstance(theirs, str):
+            said = f"{name} is {theirs}, and not an array of numbers."
+            return [said, self._where(name, wrong)]
+        if all(_is_never_written(self._theirs[i][name]) for i in wrong):
+            return [f"{name} is never written: it is filled with nan before your code runs.", self._where(name, wrong)]
+        cause = cause_of(self._reference, self._theirs, name)
+        looks = cause or describe_difference(np.asarray(theirs, np.float64), right.astype(np.float64))
+        looks = looks.partition("; worst ")[0]  # the place and both values come below
+        lines = [f"{name} is wrong: {looks}"]
+        setting, kind = self._reference.inputs[case]
+        if theirs.shape == right.shape:
+            index = _worst(theirs, right)
+            at = f" at {index}" if index else ""
+            lines.append(f"On {setting}, {kind}{at}: yours is {theirs[index]:.6g}, right is {right[index]:.6g}")
+        else:
+            lines.append(f"On {setting}, {kind}: yours has shape {theirs.shape}, right is {right.shape}")
+        return [*lines, self._where(name, wrong)]
+
+    def _is_plain(self, case: int, name: str) -> bool:
+        """Whether the numbers of a case are easily read: finite, and neither all 0 nor of every magnitude."""
+        theirs, right = self._theirs[case][name], np.asarray(self._reference.expected[case][name])
+        kind = self._reference.inputs[case][1]
+        is_random = kind.startswith("random")
+        return is_random and not isinstance(theirs, str) and theirs.shape == right.shape and bool(right.any())
+
+    def _where(self, name: str, wrong: Sequence[int]) -> str:
+        asked = [i for i, right in enumerate(self._reference.expected) if name in right]
+        return where_wrong(self._reference.inputs, wrong, asked, "It is wrong")
+
+
+def _is_never_written(theirs: Any) -> bool:
+    """Whether an array is as it was before the reader's code ran."""
+    return isinstance(theirs, np.ndarray) and bool(np.isnan(theirs).all())
+
+
+def agrees(theirs: Any, right: Array) -> bool:
+    """Whether a result is right, but for the roundings of another order."""
+    if isinstance(theirs, str):
+        return False
+    right = np.asarray(right)
+    return theirs.shape == right.shape and not differs(theirs, right).any()
+
+
+def differs(theirs: Array, right: Array) -> npt.NDArray[np.bool_]:
+    """Where two arrays of one shape differ by more than roundings. Where one isn't finite, the other is the same."""
+    finite = np.isfinite(right)
+    scale = np.abs(right[finite]).max(initial=0)
+    with np.errstate(all="ignore"):
+        near = np.abs(theirs - right) <= SOLUTION * scale
+    same: npt.NDArray[np.bool_] = np.where(finite, near, (theirs == right) | (np.isnan(theirs) & np.isnan(right)))
+    return ~same
+
+
+def _worst(theirs: Array, right: Array) -> tuple[int, ...]:
+    wrong = differs(theirs, right)
+    with np.errstate(all="ignore"):
+        distance = np.where(wrong, np.nan_to_num(np.abs(theirs - right), nan=np.inf), -1)
+    return tuple(int(i) for i in np.unravel_index(np.argmax(distance), right.shape))
