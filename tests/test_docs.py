@@ -17,9 +17,11 @@ from nn_manual import ops
 
 DOCS = Path(__file__).parents[1] / "docs"
 WALKTHROUGH = (DOCS / "walkthrough.md").read_text(encoding="utf-8")
+#: The pages whose code runs, with their numbers of blocks and of examples.
+PAGES = [("walkthrough", 6, 25), ("attention", 8, 26), ("first_questions", 4, 14)]
 
 
-@pytest.mark.parametrize(("name", "num_blocks", "num_examples"), [("walkthrough", 6, 25), ("attention", 8, 26)])
+@pytest.mark.parametrize(("name", "num_blocks", "num_examples"), PAGES)
 def test_every_code_block_runs_and_prints_what_the_page_says(name: str, num_blocks: int, num_examples: int) -> None:
     page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
@@ -29,6 +31,15 @@ def test_every_code_block_runs_and_prints_what_the_page_says(name: str, num_bloc
     results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
     assert results.failed == 0, "".join(report)
     assert results.attempted == num_examples
+
+
+def test_the_exercises_that_questions_lead_to_are_there() -> None:
+    from nn_manual.exercises.every_exercise import every_exercise
+
+    page = (DOCS / "first_questions.md").read_text(encoding="utf-8")
+    names = {name for line in re.findall(r"^Exercises: [^.]+", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}
+    assert len(names) >= 15
+    assert names - {"whole_net"} <= set(every_exercise().exercises)
 
 
 def test_the_operation_that_it_quotes_is_the_one_in_the_code() -> None:
