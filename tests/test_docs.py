@@ -37,7 +37,8 @@ def test_the_exercises_that_questions_lead_to_are_there() -> None:
     from nn_manual.exercises.every_exercise import every_exercise
 
     page = (DOCS / "first_questions.md").read_text(encoding="utf-8")
-    names = {name for line in re.findall(r"^Exercises: [^.]+", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}
+    lines = re.findall(r"^Exercises: [^.]+", page, re.MULTILINE)
+    names = {name for line in lines for name in re.findall(r"`(\w+)`", line)}
     assert len(names) >= 15
     assert names - {"whole_net"} <= set(every_exercise().exercises)
 
