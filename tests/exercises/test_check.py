@@ -9,7 +9,7 @@ import pytest
 from exercise_files import OPEN, RIGHT, VARIANCE, layer_norm
 from slow_cases import slow
 
-from nn_manual.errors import ConfigError, DataError
+from nn_manual.errors import ConfigError
 from nn_manual.exercises import progress
 from nn_manual.exercises.checking import check_file, watch
 from nn_manual.exercises.process import Worker, file_of, run_file
@@ -132,7 +132,7 @@ def test_a_file_of_no_exercise(text: str, said: str) -> None:
 
 
 def test_files_that_cannot_be_read() -> None:
-    with pytest.raises(DataError, match=r"nowhere\.py: No such file or directory"):
+    with pytest.raises(ConfigError, match=r"nowhere\.py: No such file or directory"):
         read(Path("nowhere.py"))
     Path("it.py").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match=r"it\.py: is no text in UTF-8"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from exercise_files import RIGHT, VARIANCE, layer_norm
 
-from nn_manual.errors import DataError
+from nn_manual.errors import ConfigError
 from nn_manual.exercises.grading import COLUMNS, grade, write
 
 #: It writes where the others and the grades lie, as far as it knows, and changes the package.
@@ -54,9 +54,9 @@ def test_hand_ins_touch_neither_the_others_nor_the_grades(tmp_path: Path, capsys
 
 
 def test_folders_without_hand_ins(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nowhere: there is no such folder"):
+    with pytest.raises(ConfigError, match="nowhere: there is no such folder"):
         grade(tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"no \.py file is in it"):
+    with pytest.raises(ConfigError, match=r"no \.py file is in it"):
         grade(tmp_path)
 
 
