@@ -52,8 +52,8 @@ def test_started_fails_with_what_is_missing_and_passes_with_our_solution(name: s
     verdict = judge(few, Answer(results_of(few.cases, own, "")), "file")
     assert not verdict.passed
     given = "" if "backward_target" in exercise.taken_out else "grad_target"
-    wanted = [row for row in verdict.rows if row.name.startswith("grad_") and row.name != given]
-    assert {row.state for row in wanted} <= {MISSING}
+    wanted = [row for row in verdict.rows if row.name not in (given, "output", "answer", "loss")]
+    assert {row.state for row in wanted} == {MISSING}
     if not isinstance(exercise.owner, ops.Operation):
         for taken in exercise.taken_out:
             setattr(own, taken, inspect.getattr_static(exercise.owner, taken))
@@ -118,6 +118,11 @@ def test_helpers_of_forward_stand_in_the_file_and_those_of_backward_do_not() -> 
     assert "_grad_of_rows" not in text
     assert "nn-manual exercise check my_norm.py" in text
     assert "from nn_manual.layers.fast_forms import mean_over\n" in text
+
+
+def test_what_is_for_linters_is_left_out() -> None:
+    assert "noqa" not in started(find_exercise("one_cycle_lr"), "file.py")
+    assert "type: ignore" not in started(find_exercise("embedding"), "file.py")
 
 
 def test_coefficients_of_an_optimizer_are_shown() -> None:
