@@ -21,7 +21,7 @@ def test_the_commands_work_one_after_the_other(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config").symlink_to(ROOT / "config")
     arguments = commands(PAGE, "these work\none after the other:")
-    assert len(arguments) == 12
+    assert len(arguments) == 13
     for command in arguments:
         parse(command)
         if not {"--catalogue", "--ops"} & set(command):  # which take long, and have tests of their own

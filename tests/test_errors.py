@@ -50,6 +50,8 @@ ALLOWED = {
     "check/compare/threads.py: in_threads": "the thread didn't start, so nothing of it ran",
     "cli/__init__.py: main": "it asks, and ends the command",
     "cli/own_process.py: run": "it asks, and tells the process that started it",
+    "exercises/hand_in.py: run": "the process is the file's own, and tells what its import raised",
+    "exercises/solving.py: results_of": "it tells what the reader's code raised, which alone ran",
     "errors.py: _said_by": "it puts any error into words",
     "data/npz_files.py: _header": "Python's parser raises MemoryError of brackets that are nested too deeply",
     "machine_code.py: compiled": "it raises all again but one",

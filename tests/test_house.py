@@ -24,6 +24,7 @@ BENCHMARKS = PACKAGE.parent / "scripts" / "benchmarks"
 OF_LIBRARIES = {
     *("_version", "_schema", "_to_copy", "_softmax", "_safe_softmax", "_log_softmax", "_cdata", "_reduce_lr"),  # torch
     *("_fused_rms_norm", "_native_batch_norm_legit", "_efficientzerotensor", "_is_zerotensor"),  # torch's, too
+    "_sequence_nr",  # that, too
     *("_implementation", "_getframe", "_exit"),  # numpy, sys, os
     *("_replace", "_asdict", "_fields", "_make"),
 }

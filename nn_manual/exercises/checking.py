@@ -40,7 +40,7 @@ class Checked:
 
 
 def check_file(path: Path, worker: Worker | None = None) -> Checked:
-    """Check a file. Raises ConfigError or DataError for one of no exercise."""
+    """Check a file. Raises ConfigError for one of no exercise."""
     own = worker or Worker()  # it imports the package meanwhile
     try:
         file = read(path)

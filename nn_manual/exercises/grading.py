@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from nn_manual.errors import DataError, NNManualError
+from nn_manual.errors import ConfigError, NNManualError
 from nn_manual.exercises.autograd import ASKS
 from nn_manual.exercises.process import Worker, file_of
 from nn_manual.exercises.reader_file import parsed
@@ -45,12 +45,12 @@ class Grade:
 
 
 def grade(folder: Path) -> list[Grade]:
-    """The grades of all Python files in a folder and in the folders in it. Raises DataError where there are none."""
+    """The grades of all Python files in a folder and in the folders in it. Raises ConfigError where there are none."""
     if not folder.is_dir():
-        raise DataError(one_line(f"{folder}: there is no such folder"))
+        raise ConfigError(one_line(f"{folder}: there is no such folder"))
     files = sorted(path for pattern in ("*.py", "*/*.py") for path in folder.glob(pattern) if path.is_file())
     if not files:
-        raise DataError(one_line(f"{folder}: no .py file is in it"))
+        raise ConfigError(one_line(f"{folder}: no .py file is in it"))
     contents = [_content(path) for path in files]  # before the first one runs, which might change another
     with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
         return list(pool.map(lambda path, content: _grade(path, content, folder), files, contents))

@@ -123,19 +123,20 @@ def _complaint(ours: Any, theirs: Any) -> str:
     reference = _array(theirs)
     if not hasattr(ours, "shape"):
         return f"a {type(ours).__name__}, and no array"
-    array = _array(ours)
+    array = _array(ours).astype(reference.dtype)
     if array.shape == reference.shape:
         scale = np.abs(reference).max(initial=0)
-        tolerance = SUM_OF_PRODUCTS["float64" if "float64" in (str(theirs.dtype).rpartition(".")[2]) else "float32"]
-        if (np.abs(array - reference) <= tolerance * scale).all():
+        if (np.abs(array - reference) <= SUM_OF_PRODUCTS[reference.dtype.name] * scale).all():
             return ""
     return describe_difference(array, reference)
 
 
 def _array(value: Any) -> Array:
-    """An array, or a tensor as one, in float64."""
-    plain = value.detach().cpu().double().numpy() if hasattr(value, "detach") else value
-    return np.asarray(plain, np.float64)
+    """An array, or a tensor as one, in float32 or float64."""
+    plain = value.detach().cpu() if hasattr(value, "detach") else np.asarray(value)
+    if hasattr(plain, "numpy"):
+        plain = (plain if "float64" in str(plain.dtype) else plain.float()).numpy()
+    return np.asarray(plain, np.float64 if plain.dtype == np.float64 else np.float32)
 
 
 def _order(tensors: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -35,62 +36,77 @@ class Worker:
             stderr=subprocess.STDOUT,
             cwd=folder,
             env=os.environ | one_thread,
+            bufsize=0,
             start_new_session=True,  # Ctrl-C is for the one who asked, who ends it
         )
+        self._has_ended = False
+        assert self._process.stdout is not None
+        self._reader = _Reader(self._process.stdout, self.kill)
 
     def run(self, request: Request) -> tuple[Answer, str]:
         """The answer, and what the file printed."""
-        process = self._process
+        process, reader = self._process, self._reader
         assert process.stdin is not None
-        assert process.stdout is not None
+        reader.most = request.printed
         with suppress(OSError):
             process.stdin.write(json.dumps(request._asdict()).encode() + b"\n")
-            process.stdin.close()
-        reader = _Reader(process.stdout, request.printed, self.end)
+            process.stdin.flush()
         try:
-            process.wait(request.seconds + GRACE)
-        except subprocess.TimeoutExpired:
-            pass
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(request.seconds + GRACE)
         finally:
             self.end()
-        return _answer(request, process.returncode, reader), reader.text()
+        return _answer(request, process.returncode, reader), reader.text
 
     def end(self) -> None:
         """End the process, and those that it has started."""
+        if self._has_ended:
+            return
+        self._has_ended = True
+        self.kill()
+        self._process.wait()
+        self._reader.join(GRACE)  # one that has left the group may still hold the pipe
+        for stream in (self._process.stdin, self._process.stdout if not self._reader.is_alive() else None):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+    def kill(self) -> None:
+        """Kill the process, and those that it has started."""
         with suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self._process.pid, signal.SIGKILL)
             else:
                 self._process.kill()
-        self._process.wait()
 
 
 class _Reader(threading.Thread):
-    """Reads what a process prints, and ends it where that is more than `most` bytes."""
+    """Reads what a process prints, and kills it where that is far more than `most` bytes."""
 
-    def __init__(self, stream: IO[bytes], most: int, end: object) -> None:
+    def __init__(self, stream: IO[bytes], kill: Callable[[], None]) -> None:
         super().__init__(daemon=True)
-        self._stream, self._most, self._end = stream, most, end
+        self.most = 1 << 20
+        self._stream, self._kill = stream, kill
         self._read = bytearray()
         self.start()
 
     @property
     def is_too_much(self) -> bool:
-        """Whether the process has printed more than it may."""
-        return len(self._read) > 2 * self._most
+        """Whether the process has printed more than it may, past the stream that says so itself."""
+        return len(self._read) > 2 * self.most
+
+    @property
+    def text(self) -> str:
+        """All that was read."""
+        return self._read.decode(errors="replace")
 
     def run(self) -> None:
         """Read until nobody can write any more."""
-        while block := self._stream.read1(1 << 16):  # type: ignore[attr-defined]  # Popen's pipe is buffered
-            if not self.is_too_much:
-                self._read += block
+        while block := self._stream.read(1 << 16):
+            if self.is_too_much:
+                self._kill()
             else:
-                self._end()  # type: ignore[operator]
-
-    def text(self) -> str:
-        """All that was read."""
-        self.join(GRACE)
-        return self._read.decode(errors="replace")
+                self._read += block
 
 
 def _answer(request: Request, status: int | None, reader: _Reader) -> Answer:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nn_manual import ops
-from nn_manual.errors import ConfigError, DataError
+from nn_manual.errors import ConfigError
 from nn_manual.exercises.every_exercise import every_exercise
 from nn_manual.exercises.reference import ENDING, Reference, read_reference, reference
 from nn_manual.messages.text import nearest, one_line
@@ -43,14 +43,12 @@ class ReaderFile:
 
 
 def read(path: Path) -> ReaderFile:
-    """The file. Raises DataError where it can't be read, ConfigError, with the line, where it is no Python or is of no
-    exercise.
-    """
+    """The file. Raises ConfigError where it can't be read, is no Python, with the line, or is of no exercise."""
     try:
         with open_file(path) as file:
             data = file.read()
     except (OSError, ValueError) as error:
-        raise DataError(one_line(f"{path}: {getattr(error, 'strerror', None) or error}")) from None
+        raise ConfigError(one_line(f"{path}: {getattr(error, 'strerror', None) or error}")) from None
     return parsed(path, data, str(path))
 
 

@@ -6,6 +6,7 @@ import ast
 import builtins
 import functools
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,9 @@ from typing import Any, NamedTuple
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer, Scheduler
+
+#: What a line tells linters and type checkers.
+_FOR_TOOLS = re.compile(r"  # (?:noqa|type: ignore)\b.*")
 
 KINDS: tuple[type, ...] = (Layer, Loss, Optimizer, Scheduler)
 
@@ -40,7 +44,8 @@ def method(owner: type, name: str) -> Method:
     function = inspect.unwrap(found.__func__ if isinstance(found, classmethod | staticmethod) else found)
     if not isinstance(function, FunctionType):
         raise AttributeError(f"{owner.__name__}.{name} is no function")
-    return Method(name, textwrap.dedent(inspect.getsource(function)), function.__module__)
+    text = textwrap.dedent(inspect.getsource(function))
+    return Method(name, _FOR_TOOLS.sub("", text), function.__module__)
 
 
 def called(owner: type, names: Iterable[str]) -> list[Method]:

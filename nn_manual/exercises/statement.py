@@ -66,7 +66,7 @@ def hints(exercise: Exercise) -> list[str]:
 
 def order(exercise: Exercise) -> list[str]:
     """The names of formulas in the order of the docstring."""
-    paragraphs = plain_text(exercise.owner).split("\n\n")
+    paragraphs = _before_derivation(plain_text(exercise.owner)).split("\n\n")
     formulas = [formula for paragraph in paragraphs for formula in _formulas(paragraph)]
     return list(dict.fromkeys(name for formula in formulas for name in formula.names))
 

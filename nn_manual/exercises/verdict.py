@@ -173,7 +173,7 @@ class _Compared:
     def of_tensor(self, name: str) -> list[str]:
         """About a wrong tensor: the cause, or else what the difference looks like; the place, and on which inputs."""
         wrong = self._cases_wrong(name)
-        case = next((i for i in wrong if self._is_plain(i, name)), wrong[0])
+        case = min(wrong, key=lambda i: self._rank(i, name))
         theirs, right = self._theirs[case][name], np.asarray(self._reference.expected[case][name])
         if isinstance(theirs, str):
             said = f"{name} is {theirs}, and not an array of numbers."
@@ -193,12 +193,13 @@ class _Compared:
             lines.append(f"On {setting}, {kind}: yours has shape {theirs.shape}, right is {right.shape}")
         return [*lines, self._where(name, wrong)]
 
-    def _is_plain(self, case: int, name: str) -> bool:
-        """Whether the numbers of a case are easily read: finite, and neither all 0 nor of every magnitude."""
+    def _rank(self, case: int, name: str) -> int:
+        """How well a case shows what is wrong: a wrong shape first, then random numbers, which are easily read."""
         theirs, right = self._theirs[case][name], np.asarray(self._reference.expected[case][name])
-        kind = self._reference.inputs[case][1]
-        is_random = kind.startswith("random")
-        return is_random and not isinstance(theirs, str) and theirs.shape == right.shape and bool(right.any())
+        if isinstance(theirs, str) or theirs.shape != right.shape:
+            return 0
+        is_random = self._reference.inputs[case][1].startswith("random")
+        return 1 if is_random and right.any() else 2
 
     def _where(self, name: str, wrong: Sequence[int]) -> str:
         asked = [i for i, right in enumerate(self._reference.expected) if name in right]

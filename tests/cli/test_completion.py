@@ -35,6 +35,7 @@ def answers(line: str) -> list[str]:
     ("line", "expected"),
     [
         ("nn-manual p", ["plot", "predict"]),
+        slow("nn-manual exercise s", ["start", "solution"]),
         ("nn-manual list ", ["layers", "losses", "optimizers", "schedules", "data", "initializers"]),
         slow("nn-manual list l", ["layers", "losses"]),
         ("nn-manual train --r", ["--resume", "--run-dir"]),

@@ -1,0 +1,199 @@
+"""A reader's file, run in a process of its own: what is right, what is wrong, and what bad input is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from exercise_files import OPEN, RIGHT, VARIANCE, layer_norm
+from slow_cases import slow
+
+from nn_manual.errors import ConfigError
+from nn_manual.exercises import progress
+from nn_manual.exercises.checking import check_file, watch
+from nn_manual.exercises.process import Worker, file_of, run_file
+from nn_manual.exercises.reader_file import read
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def checked(body: str) -> str:
+    """The screen for LayerNorm with this backward."""
+    path = Path("layer_norm.py")
+    path.write_text(layer_norm(body))
+    return str(check_file(path))
+
+
+def test_right_in_another_form() -> None:
+    said = checked(RIGHT)
+    assert said.splitlines() == [
+        "LayerNorm in layer_norm.py, 51 inputs",
+        "  output       right",
+        "  grad_input   right",
+        "  grad_weight  right",
+        "  grad_bias    right",
+        "Everything is right.",
+    ]
+    assert progress.done(Path()) == {"layer_norm": progress.Done(solved=True, hints=0)}
+
+
+def test_wrong_says_which_where_and_on_which_inputs() -> None:
+    said = checked(RIGHT.replace(VARIANCE, ""))
+    assert "  grad_input   WRONG on 46 of 51 inputs\n  grad_weight  right\n" in said
+    assert "On LayerNorm(3), random input at (1, 1): yours is -1.4152, right is -0.0390641" in said
+    assert "It is wrong on every input but zero input." in said
+    assert said.endswith("For a hint: nn-manual exercise hint layer_norm.py")
+    assert max(map(len, said.splitlines())) <= 80
+    assert progress.done(Path()) == {}
+
+
+CHANGED = "        layers.Linear.backward = None\n"
+
+#: Bodies of LayerNorm's backward, which begins at line 51, and what is said.
+BAD = {
+    "nothing yet": (OPEN, "not written yet: backward."),
+    "writes into its input": ("        grad_output *= 2\n", ":51: it writes into its input, which other code"),
+    "returns nothing": ("        x = 1\n", "grad_input is None, and not an array of numbers."),
+    "a list": ("        return [1.0]\n", "grad_input is a list, and not an array of numbers."),
+    "another shape": ("        return grad_output[:1]\n", "yours has shape (1, 3), right is (4, 3)"),
+    "an error": ("        x = 1\n        return x / 0\n", ":52: ZeroDivisionError: division by zero\nIt was on Lay"),
+    "prints megabytes": ("        while True: print('x' * 1000)\n", ":51: it prints more than 1,048,576 characters"),
+    "ours": ("        return super().backward(saved, grad_output)\n", ":51: it calls nn_manual's own LayerNorm.backw"),
+    "another array": ("        self.grad.weight = 1\n        return grad_output\n", "self.grad.weight[...] = ..."),
+    "too much memory": ("        return np.ones(10**13)\n", ":51: MemoryError"),
+    "ends the process": ("        import os; os._exit(3)\n", "layer_norm.py: it ends the process, with status 3"),
+    "ends it hard": ("        import ctypes; ctypes.string_at(0)\n", ":51: it ends the process with signal SIGSEGV"),
+    "leaves": ("        raise SystemExit(0)\n", ":51: SystemExit: 0"),
+    "changes the package": (CHANGED, ":51: it changes nn_manual.layers.linear.Linear.backward"),
+}
+QUICK = ("writes into its input", "an error", "ends the process")
+
+
+@pytest.mark.parametrize("case", [case if case in QUICK else slow(case) for case in BAD])
+def test_bad_code_gets_one_message(case: str) -> None:
+    """The slow ones, of some two seconds each, have the other kinds of code."""
+    body, said = BAD[case]
+    assert said in checked(body).replace("\n  ", " ")
+
+
+@pytest.mark.slow
+def test_torchs_autograd_is_said_and_not_refused() -> None:
+    """It alone loads torch in the process that runs a file."""
+    autograd = "        import torch\n        x = torch.ones(1, requires_grad=True)\n        (x * x).sum().backward()\n"
+    said = checked(autograd + RIGHT)
+    assert "Everything is right." in said
+    assert "layer_norm.py:53: it asks torch's autograd for the gradient" in said
+
+
+def test_a_loop_without_end_is_ended_and_its_line_is_told() -> None:
+    path = Path("layer_norm.py")
+    path.write_text(layer_norm("        while True:\n            pass\n"))
+    request = read(path).reference.request(file_of(path))
+    answer, _ = run_file(request._replace(seconds=0.5))
+    assert answer.problem is not None
+    assert (answer.problem.words, answer.problem.line) in [("it takes longer than 0.5 s", line) for line in (51, 52)]
+
+
+def test_what_it_prints_is_shown() -> None:
+    said = checked("        print('here')\n" + RIGHT)
+    assert said.startswith("it printed: here\n")
+    assert "it printed: ... 43 more lines\n" in said
+    assert said.endswith("Everything is right.")
+
+
+def test_a_module_that_the_file_hides_is_still_found() -> None:
+    Path("random.py").write_text(layer_norm(RIGHT).replace("import numpy", "import random\n\nimport numpy"))
+    assert check_file(Path("random.py")).verdict.passed
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = (\n", "it.py:1: it isn't Python yet: '(' was never closed"),
+        ("\0", "it.py: it isn't Python yet: source code"),
+        ("class LayrNorm:\n    pass\n", "it.py: defines no class or operation of an exercise, by its own name; is"),
+        ("x = 1\n", "it.py: defines no class or operation of an exercise, by its own name"),
+    ],
+)
+def test_a_file_of_no_exercise(text: str, said: str) -> None:
+    Path("it.py").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read(Path("it.py"))
+    assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read() -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.py: No such file or directory"):
+        read(Path("nowhere.py"))
+    Path("it.py").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"it\.py: is no text in UTF-8"):
+        read(Path("it.py"))
+
+
+def test_what_is_open_and_what_is_written_is_seen_in_the_text() -> None:
+    Path("it.py").write_text(layer_norm(OPEN))
+    assert read(Path("it.py")).missing == ["backward"]
+    Path("it.py").write_text(layer_norm(RIGHT))
+    file = read(Path("it.py"))
+    assert file.missing == []
+    assert file.written("backward").endswith("return grad_input.reshape(grad_output.shape)")
+
+
+def test_a_class_that_is_not_derived_from_ours() -> None:
+    Path("it.py").write_text("class LayerNorm:\n    pass\n")
+    said = str(check_file(Path("it.py")))
+    assert "LayerNorm must be a class with nn_manual's LayerNorm as its base" in said
+
+
+def test_a_method_that_was_removed_is_missing() -> None:
+    Path("it.py").write_text("from nn_manual import layers\n\n\nclass Tanh(layers.Tanh):\n    pass\n")
+    assert "it.py: Tanh has no derivative of its own: write it" in str(check_file(Path("it.py")))
+
+
+@pytest.mark.slow
+def test_watch_checks_at_every_save() -> None:
+    """It alone watches a file, with four processes."""
+    path = Path("tanh_layer.py")
+    head = "from nn_manual import layers\n\n\nclass Tanh(layers.Tanh):\n"
+    text = f"{head}    def derivative(self, saved):\n        return {{}}\n"
+    path.write_text(text.format("1 - saved"))
+    said: list[str] = []
+
+    class EnoughError(Exception):
+        pass
+
+    def say(screen: str) -> None:
+        said.append(screen)
+        if len(said) == 3:
+            raise EnoughError
+        path.write_text(text.format("1 - saved * saved") if len(said) == 2 else "x = (\n")
+
+    with pytest.raises(EnoughError):
+        watch(path, say)
+    assert "grad_input  WRONG" in said[0]
+    assert said[1].startswith("tanh_layer.py:1: it isn't Python yet")
+    assert said[2].endswith("Everything is right.")
+
+
+def test_a_worker_that_nobody_asks_ends() -> None:
+    worker = Worker()
+    worker.end()
+    worker.end()
+
+
+def test_progress_survives_a_file_that_is_damaged() -> None:
+    Path(progress.FILE).write_text("{")
+    assert progress.done(Path()) == {}
+    assert progress.note_hint(Path(), "square") == 1
+    progress.note_solved(Path(), "square")
+    assert json.loads(Path(progress.FILE).read_text()) == {"square": {"solved": True, "hints": 1}}
+    assert progress.note_hint(Path(), "square") == 2

@@ -1,0 +1,104 @@
+"""What a reader asks for: an exercise to begin with, hints, the solution, and the list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from exercise_files import RIGHT, layer_norm
+
+from nn_manual.errors import ConfigError
+from nn_manual.exercises import progress
+from nn_manual.exercises.commands import hint, solution, start
+from nn_manual.exercises.every_exercise import every_exercise
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_start_writes_a_file_and_never_over_one() -> None:
+    assert start("square", None) == Path("square.py")
+    assert start("square", Path("mine.py")) == Path("mine.py")
+    assert "nn-manual exercise check mine.py" in Path("mine.py").read_text()
+    Path("square.py").write_text("mine")
+    with pytest.raises(ConfigError, match=r"square\.py is there already"):
+        start("square", None)
+    Path("tanh.py").symlink_to("nowhere")
+    with pytest.raises(ConfigError, match=r"tanh\.py is there already"):
+        start("tanh", None)
+    assert Path("square.py").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("layr_norm", "there is no exercise 'layr_norm'; did you mean 'layer_norm'?"),
+        ("LayerNorm", "there is no exercise 'LayerNorm': it is called layer_norm"),
+        ("conv2d", "'conv2d' is no exercise: its backward is that of Conv1d"),
+    ],
+)
+def test_an_unknown_exercise(name: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        start(name, None)
+    assert str(caught.value) == said
+    assert not [*Path().iterdir()]
+
+
+def test_each_hint_shows_one_line_more_up_to_the_solution() -> None:
+    first, second = hint("square").splitlines(), hint("square").splitlines()
+    assert first == ["1 of 2", "  Derivation: (x + h)**2 = x**2 + 2 x h + h**2; the term linear in h is 2 x h."]
+    assert second[1:3] == [*first[1:], "  grad_input = grad_answer * 2 * input"]
+    assert second == ["2 of 2", *second[1:3], "nn-manual exercise solution square shows ours"]
+    assert hint("square").splitlines() == second
+
+
+def test_hints_of_a_file_are_counted_beside_it() -> None:
+    Path("inner").mkdir()
+    Path("inner/mine.py").write_text(layer_norm(RIGHT))
+    assert hint("inner/mine.py").startswith("1 of 16\n")
+    assert progress.done(Path("inner")) == {"layer_norm": progress.Done(hints=1)}
+    assert progress.done(Path()) == {}
+
+
+def test_what_has_no_derivation_says_so() -> None:
+    assert hint("sgd").startswith("sgd has no derivation: the formulas in its file say what to write.")
+
+
+def test_the_solution_stands_below_the_readers() -> None:
+    said = solution("layer_norm")
+    assert said.startswith("# nn_manual's\n\ndef backward(self, saved")
+    assert "def _grad_of_rows" in said
+    assert "def forward" not in said
+    Path("layer_norm.py").write_text(layer_norm(RIGHT))
+    said = solution("layer_norm")
+    assert said.startswith("# yours\n\ndef backward(self, saved")
+    assert "np.einsum" in said.partition("# nn_manual's")[0]
+    assert solution("layer_norm.py") == said
+
+
+def test_the_solution_of_an_operation_is_its_rule() -> None:
+    said = solution("multiply")
+    assert "lambda grad_answer: unbroadcast(grad_answer * b, a.shape)" in said
+    assert "Derivation" not in said
+
+
+def test_the_list_says_what_is_done_here() -> None:
+    start("square", None)
+    progress.note_solved(Path(), "tanh")
+    progress.note_hint(Path(), "tanh")
+    progress.note_hint(Path(), "log")
+    lines = [*progress.listing(Path())]
+    assert lines[:4] == [
+        "Calculus of arrays",
+        "  square                         begun",
+        "  tanh                           solved, 1 hint",
+        "  log                            1 hint",
+    ]
+    assert lines[-1] == f"1 of {len(every_exercise().exercises)} solved here. To begin: nn-manual exercise start square"
+    listed = {line.split()[0] for line in lines if line.startswith("  ")}
+    assert listed == every_exercise().exercises.keys()
+    assert max(map(len, lines)) <= 80

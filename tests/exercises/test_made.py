@@ -1,0 +1,177 @@
+"""An exercise of a teacher's own class: the file to hand out, and its check where the teacher's file isn't."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nn_manual.errors import ConfigError, DataError
+from nn_manual.exercises.checking import check_file
+from nn_manual.exercises.commands import hint, solution
+from nn_manual.exercises.made import make
+from nn_manual.exercises.reference import read_reference
+
+TEACHERS = '''\
+"""Layers of a course."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from nn_manual.layers import Layer
+from nn_manual.layers.activations import Activation, expit
+from nn_manual.optim import Optimizer
+
+LIMIT = 30.0
+
+
+def clipped(input):
+    return np.clip(input, -LIMIT, LIMIT)
+
+
+def secret(gate):
+    return gate * (1 - gate)
+
+
+@dataclass(eq=False)
+class Swish(Layer):
+    """Swish, any shape.
+
+        gate       = expit(beta * input)
+        output     = input * gate
+        grad_input = grad_output * (gate + input * beta * gate * (1 - gate))
+
+    Derivation: the product rule.
+    """
+
+    beta: float = 1.0
+    unused: int = 1
+
+    @classmethod
+    def examples(cls):
+        """Two slopes."""
+        return [(cls(), (4, 3)), (cls(2.0), (3, 3))]
+
+    def forward(self, input):
+        """The output; saves input and gate."""
+        gate = self._gate(clipped(input))
+        return input * gate, (input, gate)
+
+    def _gate(self, input):
+        return expit(self.beta * input)
+
+    # What stands above backward.
+    def backward(self, saved, grad_output):
+        """By the product rule."""
+        input, gate = saved
+        return grad_output * (gate + self._slope(input, gate))  # both terms
+
+    def _slope(self, input, gate):
+        return input * self.beta * secret(gate)
+
+
+@dataclass(eq=False)
+class Step(Activation):
+    """Where it is positive.
+
+        output = input > 0
+    """
+
+    def forward(self, input):
+        return np.heaviside(input, 0), input
+
+    def derivative(self, saved):
+        return math.no_such_function(saved)
+
+
+@dataclass(eq=False)
+class Inherits(Swish):
+    pass
+'''
+SOLVED = """\
+        input, gate = saved
+        return grad_output * (gate + self.beta * input * gate * (1 - gate))
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with the teacher's file in it."""
+    monkeypatch.chdir(tmp_path)
+    Path("my_layers.py").write_text(TEACHERS)
+    return tmp_path
+
+
+def test_the_file_has_what_is_needed_and_gives_nothing_away() -> None:
+    assert make("my_layers.py:Swish", Path("swish.py")) == Path("swish.exercise")
+    text = Path("swish.py").read_text()
+    fields = "    beta: float = 1.0\n    unused: int = 1\n"
+    for needed in ("def clipped", "LIMIT = 30.0", "def _gate", fields, "examples"):
+        assert needed in text
+    for hidden in ("secret", "_slope", "product rule", "above backward", "both terms", "grad_input =", "Step"):
+        assert hidden not in text
+    assert "import numpy as np\nfrom nn_manual.layers import Layer\n" in text
+    assert text.count("raise NotImplementedError") == 1
+
+
+def test_it_is_checked_without_the_teachers_file(tmp_path: Path) -> None:
+    make("my_layers.py:Swish", Path("swish.py"))
+    Path("my_layers.py").unlink()
+    file = Path("swish.py")
+    file.write_text(file.read_text().replace("        raise NotImplementedError\n", SOLVED))
+    assert check_file(file).verdict.passed
+    other = tmp_path / "handins" / "anna.py"
+    other.parent.mkdir()
+    other.write_text(file.read_text().replace("self.beta * input", "input"))
+    said = str(check_file(other))
+    assert "grad_input  WRONG on" in said
+    assert "Swish(beta=2.0)" in said
+    assert hint("swish.py") == "swish.py is an exercise of a teacher's, which has no hints"
+    assert solution("swish.py") == "swish.py is an exercise of a teacher's, who has the solution"
+
+
+def test_a_docstring_of_formulas_alone_keeps_their_indentation() -> None:
+    Path("my_layers.py").write_text(TEACHERS.replace("math.no_such_function(saved)", "0 * saved"))
+    make("my_layers.py:Step", Path("step.py"))
+    text = Path("step.py").read_text()
+    assert '    """Where it is positive.\n\n        output = input > 0\n' in text
+    assert "import math" not in text
+
+
+@pytest.mark.parametrize(
+    ("component", "said"),
+    [
+        ("my_layers.py:Swsh", "my_layers.py: has no 'Swsh'; did you mean 'Swish'?"),
+        ("my_layers.py", "'my_layers.py' names no class: write my_layers.py:Swish"),
+        ("nowhere.py:Swish", "nowhere.py: there is no such file"),
+        ("my_layers.py:Inherits", "my_layers.py:Inherits defines none of derivative, one_way_backward,"),
+        ("my_layers.py:Step", "my_layers.py:73: AttributeError: module 'math' has no attribute 'no_such_function'"),
+    ],
+)
+def test_what_cannot_be_made(component: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make(component, Path("it.py"))
+    assert said in str(caught.value)
+    assert not Path("it.py").exists()
+    assert not Path("it.exercise").exists()
+
+
+@pytest.mark.parametrize("name", ["swish.py", "swish.exercise"])
+def test_nothing_is_overwritten(name: str) -> None:
+    Path(name).write_text("mine")
+    with pytest.raises(ConfigError, match=r"is there already, and nothing is overwritten"):
+        make("my_layers.py:Swish", Path("swish.py"))
+    assert Path(name).read_text() == "mine"
+    assert len([*Path().glob("swish.*")]) == 1
+
+
+def test_a_file_of_results_that_is_damaged() -> None:
+    Path("swish.exercise").write_text("{}")
+    with pytest.raises(DataError, match=r"swish\.exercise: is no exercise that nn-manual exercise make has written"):
+        read_reference(Path("swish.exercise"))
+    with pytest.raises(DataError, match=r"none\.exercise: No such file"):
+        read_reference(Path("none.exercise"))

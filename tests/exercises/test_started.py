@@ -1,0 +1,131 @@
+"""Each exercise's file: it runs, fails with what is missing, gives nothing away, and passes with our own solution."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from exercise_files import module
+
+from nn_manual import ops
+from nn_manual.exercises.answer import Answer
+from nn_manual.exercises.every_exercise import every_exercise, find_exercise
+from nn_manual.exercises.reference import Reference, made_reference
+from nn_manual.exercises.solving import results_of
+from nn_manual.exercises.source import called, method, read_names
+from nn_manual.exercises.started import GIVEN, started
+from nn_manual.exercises.verdict import MISSING, RIGHT, judge
+
+EVERY = every_exercise().exercises
+#: Of so many cases one is run here: each exercise has some 30, of many settings.
+STRIDE = 5
+#: A shorter `return` says nothing.
+LONG = 20
+
+each_exercise = pytest.mark.parametrize("name", EVERY)
+
+
+def some_cases(name: str) -> Reference:
+    """The results of a right solution on some of the cases of each setting."""
+    exercise = find_exercise(name)
+    by_setting: dict[str, list[Any]] = {}
+    for case in exercise.cases():
+        by_setting.setdefault(case.setting, []).append(case)
+    return made_reference(exercise, [case for cases in by_setting.values() for case in cases[::STRIDE]])
+
+
+def own_of(name: str) -> Any:
+    """What the file that is started defines."""
+    exercise = find_exercise(name)
+    return getattr(module(started(exercise, f"{name}.py"), f"started_{name}"), exercise.title)
+
+
+@each_exercise
+def test_started_fails_with_what_is_missing_and_passes_with_our_solution(name: str) -> None:
+    exercise, own, right = find_exercise(name), own_of(name), some_cases(name)
+    assert exercise.accepts(own) == ""
+    few = made_reference(exercise, right.cases[:2])
+    verdict = judge(few, Answer(results_of(few.cases, own, "")), "file")
+    assert not verdict.passed
+    given = "" if "backward_target" in exercise.taken_out else "grad_target"
+    wanted = [row for row in verdict.rows if row.name not in (given, "output", "answer", "loss")]
+    assert {row.state for row in wanted} == {MISSING}
+    if not isinstance(exercise.owner, ops.Operation):
+        for taken in exercise.taken_out:
+            setattr(own, taken, inspect.getattr_static(exercise.owner, taken))
+        verdict = judge(right, Answer(results_of(right.cases, own, "")), "file")
+        assert verdict.passed, str(verdict)
+        assert {row.state for row in verdict.rows} == {RIGHT}
+
+
+@each_exercise
+def test_started_imports_just_what_it_reads(name: str) -> None:
+    tree = ast.parse(started(find_exercise(name), "file.py"))
+    bound = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", "") != "__future__"
+        for alias in node.names
+    }
+    assert bound <= read_names(tree)
+
+
+@each_exercise
+def test_started_gives_nothing_away(name: str) -> None:
+    exercise = find_exercise(name)
+    text = started(exercise, "file.py")
+    assert "Derivation" not in text
+    if isinstance(exercise.owner, ops.Operation):
+        assert "lambda" not in text
+        return
+    kind = next(kind for kind in GIVEN if issubclass(exercise.owner, kind))
+    given = {one.name for one in called(exercise.owner, GIVEN[kind])}
+    shown = "".join(ast.unparse(method(exercise.owner, one).tree) for one in given - {*exercise.taken_out})
+    for taken in exercise.taken_out:
+        for statement in method(exercise.owner, taken).tree.body[1:]:
+            written = ast.unparse(statement)
+            if isinstance(statement, ast.Return) and len(written) < LONG:  # "return grad_input" is asked for
+                continue
+            assert written not in text or written in shown, written
+    lines = [line for line in text.splitlines() if line.lstrip().startswith("grad_") and " = " in line]
+    if name not in ("sgd",) and GIVEN[kind] == ("forward",):
+        assert lines == []
+
+
+def test_an_operation_is_left_open_for_each_operand() -> None:
+    text = started(find_exercise("multiply"), "multiply.py")
+    assert text.count("raise NotImplementedError") == 2
+    assert "return a * b, grad_a, grad_b" in text
+    text = started(find_exercise("concatenate"), "concatenate.py")
+    assert "stops" not in text  # only the way back asks where an operand stops
+    assert "*(backward_of(position) for position in range(len(inputs)))" in text
+
+
+def test_the_answer_of_an_operation_is_as_ours() -> None:
+    own = own_of("max")
+    assert isinstance(own, ops.Operation)
+    values = np.array([[1.0, 5.0], [7.0, 2.0]])
+    assert np.array_equal(own(values, axis=1), [5, 7])
+
+
+def test_helpers_of_forward_stand_in_the_file_and_those_of_backward_do_not() -> None:
+    text = started(find_exercise("layer_norm"), "my_norm.py")
+    assert "def _normalized_rows" in text
+    assert "_grad_of_rows" not in text
+    assert "nn-manual exercise check my_norm.py" in text
+    assert "from nn_manual.layers.fast_forms import mean_over\n" in text
+
+
+def test_what_is_for_linters_is_left_out() -> None:
+    assert "noqa" not in started(find_exercise("one_cycle_lr"), "file.py")
+    assert "type: ignore" not in started(find_exercise("embedding"), "file.py")
+
+
+def test_coefficients_of_an_optimizer_are_shown() -> None:
+    text = started(find_exercise("sgd"), "sgd.py")
+    assert '"undampened": 1 - self.dampening * (step > 1)' in text
+    assert isinstance(own_of("sgd").move, types.FunctionType)

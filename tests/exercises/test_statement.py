@@ -1,0 +1,65 @@
+"""What of a docstring is shown at once, and what bit by bit."""
+
+from __future__ import annotations
+
+import pytest
+
+from nn_manual.exercises.every_exercise import every_exercise, find_exercise
+from nn_manual.exercises.statement import hints, order, statement
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
+
+
+def test_formulas_that_the_output_depends_on_are_shown() -> None:
+    shown = statement(find_exercise("layer_norm"))
+    assert "output          = normalized * weight + bias" in shown
+    assert "projection" not in shown
+    assert "grad_" not in shown
+
+
+def test_a_name_with_an_index_is_of_the_whole() -> None:
+    shown = statement(find_exercise("gru"))
+    assert "r, z      = expit(a_r + b_r), expit(a_z + b_z)" in shown
+    assert "dh_da_n" not in shown
+    assert "The derivatives of h" not in shown  # it announced them
+
+
+def test_the_base_says_what_a_class_of_a_family_computes() -> None:
+    shown = statement(find_exercise("conv1d"))
+    assert shown.startswith("Convolution of sequences")
+    assert "output      = weight @ columns(input) + bias" in shown
+
+
+def test_formulas_of_an_optimizer_stay() -> None:
+    assert "param           = param - lr * direction" in statement(find_exercise("sgd"))
+    assert hints(find_exercise("sgd")) == []
+
+
+def test_hints_are_the_derivation_and_then_the_formulas() -> None:
+    given = hints(find_exercise("linear"))
+    assert given[0].startswith("Derivation, with n over the batch")
+    assert given[1].startswith("d output[n, o] / d input[n, i]  = weight[o, i]")
+    assert given[-3:] == [
+        "grad_input  = grad_output @ weight",
+        "grad_weight = rows(grad_output).T @ rows(input)",
+        "grad_bias   = rows(grad_output).sum(axis=0)",
+    ]
+
+
+def test_what_comes_behind_a_derivation_is_no_hint() -> None:
+    assert not any("Raises" in hint for hint in hints(find_exercise("layer_norm")))
+    assert not any("In floating point" in hint for hint in hints(find_exercise("cross_entropy_loss")))
+
+
+@pytest.mark.parametrize("name", every_exercise().exercises)
+def test_each_gradient_formula_is_a_hint(name: str) -> None:
+    exercise = find_exercise(name)
+    if isinstance(exercise.owner, type) and not issubclass(exercise.owner, Layer | Loss):
+        return
+    given = hints(exercise)
+    assert given
+    shown = statement(exercise)
+    for formula in order(exercise):
+        if formula.startswith("grad_"):
+            assert any(formula in hint for hint in given)
+            assert f"\n    {formula} " not in shown
