@@ -11,6 +11,7 @@ from nn_manual import ops
 from nn_manual.exercises import progress
 from nn_manual.exercises.every_exercise import find_exercise
 from nn_manual.exercises.exercise import Exercise
+from nn_manual.exercises.of_nets import NetExercise, way_back
 from nn_manual.exercises.reader_file import ReaderFile, read
 from nn_manual.exercises.reference import refuse_existing
 from nn_manual.exercises.source import called, method
@@ -51,7 +52,7 @@ def solution(text: str) -> str:
         return f"{text} is an exercise of a teacher's, who has the solution"
     if file is None and Path(f"{exercise.name}.py").exists():
         file = read(Path(f"{exercise.name}.py"))
-    names = [exercise.title] if isinstance(exercise.owner, ops.Operation) else exercise.taken_out
+    names = [exercise.title] if exercise.is_function else exercise.taken_out
     theirs = [textwrap.dedent(file.written(name)) for name in names] if file else []
     parts = [f"# yours\n\n{part}" for part in theirs if part]
     return "\n\n".join([*parts, f"# nn_manual's\n\n{_ours(exercise)}"])
@@ -59,6 +60,8 @@ def solution(text: str) -> str:
 
 def _ours(exercise: Exercise) -> str:
     """The methods that were taken out, and their helpers that forward doesn't call."""
+    if isinstance(exercise, NetExercise):
+        return "\n".join(way_back(exercise))
     if isinstance(exercise.owner, ops.Operation):
         text = textwrap.dedent(inspect.getsource(exercise.owner.rule))
         (tree,) = ast.parse(text).body

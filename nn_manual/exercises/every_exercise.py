@@ -12,6 +12,7 @@ from nn_manual.errors import ConfigError
 from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.of_layers import LayerExercise
 from nn_manual.exercises.of_losses import LossExercise
+from nn_manual.exercises.of_nets import NetExercise, small_net
 from nn_manual.exercises.of_operations import OperationExercise
 from nn_manual.exercises.of_optimizers import OptimizerExercise
 from nn_manual.exercises.of_schedules import ScheduleExercise
@@ -32,6 +33,7 @@ class Chapter(NamedTuple):
     modules: tuple[str, ...]
 
 
+SCHEDULES = Chapter("Schedules", ("step_lr", "cosine_annealing_lr"), ())
 CHAPTERS = (
     Chapter(
         "Calculus of arrays",
@@ -83,7 +85,8 @@ CHAPTERS = (
     Chapter("Attention", ("causal_self_attention",), ("layers.attention", "layers.self_att")),
     Chapter("Layers of layers, noise, and others", ("residual", "dropout"), ("layers.",)),
     Chapter("Optimizers' updates", ("sgd", "rmsprop", "adam"), ("optim.",)),
-    Chapter("Schedules", ("step_lr", "cosine_annealing_lr"), ()),
+    SCHEDULES,
+    Chapter("A whole net", ("whole_net",), ()),
 )
 
 #: The methods with the hand-derived part of each kind of component, the most special first: only the first that a
@@ -129,6 +132,7 @@ def every_exercise() -> Listed:
             name = exercise_name(owner, kind)
             name = f"{name}_layer" if name in made else name
             made[name] = EXERCISES[kind](name, owner, taken_out(owner, method))
+    made["whole_net"] = NetExercise("whole_net", small_net, ("whole_net",))
     chapters: dict[str, list[str]] = {chapter.title: list(chapter.first) for chapter in CHAPTERS}
     for name, exercise in made.items():
         if not any(name in names for names in chapters.values()):
@@ -151,7 +155,7 @@ def taken_out(owner: type, method: str) -> tuple[str, ...]:
 
 def _chapter_of(exercise: Exercise) -> str:
     if isinstance(exercise, ScheduleExercise):
-        return CHAPTERS[-1].title
+        return SCHEDULES.title
     module = (exercise.owner.rule if isinstance(exercise.owner, ops.Operation) else exercise.owner).__module__
     own = module.partition(".")[2]
     return next(chapter.title for chapter in CHAPTERS if any(own.startswith(each) for each in chapter.modules))

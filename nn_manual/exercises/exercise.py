@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from nn_manual.arrays import Array
 
@@ -50,6 +50,9 @@ class Exercise(ABC):
     name: str
     owner: Any
     taken_out: tuple[str, ...]
+
+    #: Whether the reader writes a function, and no class.
+    is_function: ClassVar[bool] = False
 
     @property
     def title(self) -> str:

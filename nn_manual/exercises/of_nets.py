@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import functools
+import textwrap
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.input_kinds import draw
+from nn_manual.check.catalogue.labels import label
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formula_words import words_of_layer, words_of_loss
 from nn_manual.exercises.formulas import Formula, evaluate, formulas
@@ -51,6 +53,7 @@ class NetExercise(Exercise):
     """`owner` makes the net. Its formulas are those of its layers, each name with the number of its layer behind it."""
 
     owner: Callable[[], Net]
+    is_function: ClassVar[bool] = True
 
     @functools.cached_property
     def lines(self) -> Lines:
@@ -137,6 +140,36 @@ def _halves(
     place = [line.name for line in lines].index(end) + 1
     always = [line._replace(field=None) for line in renamed]
     return always[:place], always[place:]
+
+
+def started_net(exercise: NetExercise) -> str:
+    """The text of the function: the lines of forward, and a place for each gradient."""
+    lines = exercise.lines
+    arguments = ", ".join(["input", "target", *lines.shapes])
+    shapes = ", ".join(f"{name} {shape}" for name, shape in lines.shapes.items())
+    net = exercise.owner()
+    text = [
+        f"def {exercise.name}({arguments}):",
+        f'    """{", ".join(map(label, net.layers))}; {label(net.loss)}.',
+        "",
+        *textwrap.wrap(f"input (batch, {net.num_inputs}), {shapes}; all float64.", 110, initial_indent="    ",
+                       subsequent_indent="    "),
+        '    """',
+        *(f"    {line.name} = {line.expression}" for line in lines.forward),
+        "",
+        "    # The gradient of the loss with respect to each of these. Write any lines between them that you need.",
+        *(f"    {name} = ..." for name in lines.gradients),
+        "",
+        "    return {",
+        *(f'        "{name}": {name},' for name in lines.gradients),
+        "    }",
+    ]
+    return "import numpy as np\n\n\n" + "\n".join(text) + "\n"
+
+
+def way_back(exercise: NetExercise) -> list[str]:
+    """Our lines of the gradients."""
+    return [f"{line.name} = {line.expression}" for line in exercise.lines.backward]
 
 
 class _Rename(ast.NodeTransformer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ KINDS = ("random", "tied", "negative", "tiny")
 
 class OperationExercise(Exercise):
     """`owner` is an Operation."""
+
+    is_function: ClassVar[bool] = True
 
     def cases(self) -> list[Case]:
         """Each of the catalogue's shapes and options, with each kind of operands."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nn_manual import ops
 from nn_manual.errors import ConfigError
 from nn_manual.exercises.every_exercise import every_exercise
 from nn_manual.exercises.reference import ENDING, Reference, read_reference, reference
@@ -73,7 +72,7 @@ def _reference_of(path: Path, tree: ast.Module, called: str) -> Reference:
         if made.title in names:
             return made
     exercises = every_exercise().exercises.values()
-    found = [one for one in exercises if names.get(one.title) is isinstance(one.owner, ops.Operation)]
+    found = [one for one in exercises if names.get(one.title) is one.is_function]
     if len(found) > 1:  # the one that the file is called after, or the last
         found = [one for one in found if one.name == path.stem] or found[-1:]
     if found:

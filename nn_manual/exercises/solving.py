@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual import ops
 from nn_manual.check.catalogue.inputs import AT_JUMPS
 from nn_manual.errors import is_from_outside, words_of
 from nn_manual.exercises.answer import Failure
@@ -19,7 +18,7 @@ def unfit(exercise: Exercise, own: Any) -> str:
     """Why an object is no solution of an exercise, in words; empty where it can be run."""
     if problem := exercise.accepts(own):
         return problem
-    if isinstance(own, ops.Operation):
+    if exercise.is_function:
         return ""
     for name in exercise.taken_out:
         definer = next(base for base in own.__mro__ if name in vars(base))

@@ -10,6 +10,7 @@ from typing import Any
 
 from nn_manual import ops
 from nn_manual.exercises.exercise import Exercise
+from nn_manual.exercises.of_nets import NetExercise, started_net
 from nn_manual.exercises.source import Method, called, imports, method, opened
 from nn_manual.exercises.statement import statement
 from nn_manual.layers import Layer
@@ -30,6 +31,8 @@ ROOMS: dict[type, str] = {Layer: "layers", Loss: "losses", Optimizer: "optim", S
 
 def started(exercise: Exercise, file_name: str) -> str:
     """The text of the file, which will have this name."""
+    if isinstance(exercise, NetExercise):
+        return head(exercise, file_name) + started_net(exercise)
     if isinstance(exercise.owner, ops.Operation):
         return head(exercise, file_name) + _started_operation(exercise)
     owner: type = exercise.owner

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from nn_manual import ops
 from nn_manual.exercises.exercise import Exercise
+from nn_manual.exercises.of_nets import NetExercise, way_back
 from nn_manual.exercises.source import plain_text
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -53,6 +54,8 @@ def hints(exercise: Exercise) -> list[str]:
     """What `exercise hint` uncovers, one after the other: each sentence and each line of the derivation, then each
     formula of the way back.
     """
+    if isinstance(exercise, NetExercise):
+        return way_back(exercise)
     if not _has_way_back(exercise):
         return []
     text = plain_text(exercise.owner)
@@ -66,6 +69,8 @@ def hints(exercise: Exercise) -> list[str]:
 
 def order(exercise: Exercise) -> list[str]:
     """The names of formulas in the order of the docstring."""
+    if isinstance(exercise, NetExercise):
+        return exercise.lines.gradients
     paragraphs = _before_derivation(plain_text(exercise.owner)).split("\n\n")
     formulas = [formula for paragraph in paragraphs for formula in _formulas(paragraph)]
     return list(dict.fromkeys(name for formula in formulas for name in formula.names))

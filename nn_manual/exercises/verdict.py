@@ -73,7 +73,7 @@ class Verdict:
             return f"right: {counted(len(self.rows), 'tensor')} on {counted(self.num_inputs, 'input')}"
         if self.explanation:
             return self.explanation[0]
-        return f"not written yet: {' and '.join(self.missing)}"
+        return f"not written yet: {', '.join(self.missing)}"
 
     def __str__(self) -> str:
         lines = [f"{self.title} in {one_line(self.file)}, {counted(self.num_inputs, 'input')}"]
