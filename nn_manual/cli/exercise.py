@@ -33,6 +33,9 @@ def add_exercise_commands(parser: argparse.ArgumentParser) -> None:
     )
     check.add_argument("file", type=Path, metavar="FILE", help="the file with your solution")
     check.add_argument("--watch", action="store_true", help="check at every save, until Ctrl-C")
+    check.add_argument(
+        "--picture", type=Path, metavar="FILE", help="draw the Jacobian of the first wrong gradient beside the true one"
+    )
     check.set_defaults(command=check_file)
     hint = names.add_parser("hint", help="one line more of the derivation")
     hint.add_argument("exercise", metavar="NAME|FILE", help="an exercise, or the file with your solution")
@@ -78,12 +81,16 @@ def start(options: argparse.Namespace) -> int:
 
 def check_file(options: argparse.Namespace) -> int:
     """Check a file, once or at every save. Returns the exit status."""
-    from nn_manual.exercises.checking import check_file, watch
+    from nn_manual.exercises.checking import check_file, draw, watch
 
+    if options.watch and options.picture is not None:
+        raise ConfigError("--picture draws once, --watch checks again and again: give one of them")
     if options.watch:
         watch(options.file, lambda text: print(f"\n{text}", flush=True))
     checked = check_file(options.file)
     print(checked)
+    if options.picture is not None:
+        print(one_line(draw(checked, options.picture)))
     return 0 if checked.verdict.passed else GradientMismatch.exit_status
 
 

@@ -13,11 +13,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.autograd import Autograd
 from nn_manual.exercises.every_exercise import EXERCISES, every_exercise
 from nn_manual.exercises.exercise import Exercise, NotASolution
 from nn_manual.exercises.guard import Guard
+from nn_manual.exercises.jacobians import first_wrong
 from nn_manual.exercises.solving import cases_of, failure, results_of, unfit
 
 #: The name of the reader's file as a module: whatever the file is called, it takes no other module's place.
@@ -27,6 +30,8 @@ MODULE = "file_of_the_reader"
 class Request(NamedTuple):
     """What a process is to run: a file, and of which exercise it is, by its name. An exercise that a teacher has made
     is that of the class in the file itself: then `title` is the name of the class, and `taken_out` are its methods.
+
+    Where `jacobian_of` names a gradient, the answer is a Jacobian, and the index of its case; nothing where there is none.
 
     `folder` is where the answer goes. The other numbers are the limits: seconds, and bytes of memory, of what is
     printed, and of each file that is written.
@@ -38,6 +43,7 @@ class Request(NamedTuple):
     title: str = ""
     kind: str = ""
     taken_out: tuple[str, ...] = ()
+    jacobian_of: str = ""
     seconds: float = 10.0
     memory: int = 4 << 30
     printed: int = 1 << 20
@@ -119,6 +125,9 @@ def run(request: Request) -> Answer:
     if problem := unfit(exercise, own):
         return Answer(problem=Failure(problem))
     guard.watch(own)
+    if request.jacobian_of:
+        found = first_wrong(exercise, cases_of(exercise, is_made=False), own, request.jacobian_of)
+        return Answer([] if found is None else [{"index": np.array(found.index), "jacobian": found.jacobian}])
     return _run_cases(exercise, own, file, guard)
 
 

@@ -4,41 +4,61 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.check.compare.tolerances import SOLUTION
 from nn_manual.exercises.exercise import Case, Exercise
 from nn_manual.plotting.jacobians import Jacobians
 
 #: The most entries of a Jacobian that is drawn: more can't be told apart.
 MOST_ENTRIES = 48 * 48
-#: The name of the upstream gradient among the arguments of a case, by what the gradient is of.
-UPSTREAM = {"output": "grad_output", "answer": "grad_answer"}
-#: Two right entries in float64 differ by less than this part of the largest.
-TOLERANCE = 1e-9
+#: The name of the upstream gradient among the arguments of a case.
+UPSTREAM = ("grad_output", "grad_answer")
 
 
-def jacobians(exercise: Exercise, cases: Sequence[Case], own: Any, wrong: str) -> Jacobians | None:
-    """Those of the first of the cases, from small to large, in which a gradient of the wrong name differs. None where a
-    Jacobian would be too large, or where the exercise has no upstream gradient to take back, as a loss has none.
+class Found(NamedTuple):
+    """The case, by its index, whose Jacobian differs, and the reader's."""
+
+    index: int
+    jacobian: Array
+
+
+def first_wrong(exercise: Exercise, cases: Sequence[Case], own: Any, wrong: str) -> Found | None:
+    """The reader's Jacobian on the smallest of the cases in which a gradient of this name differs. None where each
+    would be too large, or where the exercise has no upstream gradient to take back, as a loss has none.
     """
-    for case in sorted(cases, key=_num_entries):
+    for index in sorted(range(len(cases)), key=lambda index: _num_entries(cases[index])):
+        case = cases[index]
         if not 0 < _num_entries(case) <= MOST_ENTRIES:
             continue
         true, theirs = _jacobian(case, exercise.owner, wrong), _jacobian(case, own, wrong)
         if true is None or theirs is None or theirs.shape != true.shape:
             continue
-        differs = ~(np.abs(theirs - true) <= TOLERANCE * np.abs(true).max(initial=0))
-        if differs.any():
-            return Jacobians(theirs, true, differs, str(case), wrong.removeprefix("grad_"))
+        if _differs(theirs, true).any():
+            return Found(index, theirs)
     return None
+
+
+def beside_the_true_one(exercise: Exercise, cases: Sequence[Case], found: Found, wrong: str) -> Jacobians:
+    """Both Jacobians, to be drawn."""
+    case = cases[found.index]
+    true = _jacobian(case, exercise.owner, wrong)
+    assert true is not None
+    return Jacobians(found.jacobian, true, _differs(found.jacobian, true), str(case), wrong.removeprefix("grad_"))
+
+
+def _differs(theirs: Array, true: Array) -> Array:
+    with np.errstate(all="ignore"):
+        differs: Array = ~(np.abs(theirs - true) <= SOLUTION * np.abs(true).max(initial=0))
+    return differs
 
 
 def _num_entries(case: Case) -> int:
     keywords = case.run.keywords if isinstance(case.run, functools.partial) else {}
-    upstream = next((keywords[name] for name in UPSTREAM.values() if name in keywords), None)
+    upstream = next((keywords[name] for name in UPSTREAM if name in keywords), None)
     if upstream is None:
         return 0
     operands = keywords.get("operands") or [case.known.get("input", upstream)]
@@ -49,7 +69,7 @@ def _jacobian(case: Case, own: Any, wrong: str) -> Array | None:
     """A row for each element of the output: the gradient that an upstream gradient of 1 there, and 0 elsewhere, has."""
     run = case.run
     assert isinstance(run, functools.partial)
-    name = next(each for each in UPSTREAM.values() if each in run.keywords)
+    name = next(each for each in UPSTREAM if each in run.keywords)
     upstream = run.keywords[name]
     rows = []
     for place in range(upstream.size):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from nn_manual.errors import ConfigError
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.every_exercise import every_exercise, find_exercise
 from nn_manual.exercises.exercise import Exercise
+from nn_manual.exercises.jacobians import beside_the_true_one, first_wrong
 from nn_manual.exercises.reference import reference
 from nn_manual.exercises.solving import results_of, unfit
 from nn_manual.exercises.verdict import Verdict, judge
@@ -37,7 +38,11 @@ def check(own: Any, exercise: str = "") -> Verdict:
         return judge(right, Answer(problem=Failure(problem)), label)
     code = own.rule.__code__ if isinstance(own, ops.Operation) else getattr(own, chosen.taken_out[0]).__code__
     results = results_of(right.cases, own, code.co_filename)
-    return judge(right, Answer.from_bytes(Answer(results).to_bytes()), label)
+    verdict = judge(right, Answer.from_bytes(Answer(results).to_bytes()), label)
+    found = first_wrong(chosen, right.cases, own, verdict.first_wrong) if verdict.first_wrong else None
+    if found is None:
+        return verdict
+    return replace(verdict, jacobians=beside_the_true_one(chosen, right.cases, found, verdict.first_wrong))
 
 
 def _exercise_of(own: Any) -> Exercise:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from nn_manual.exercises.kinds_of_input import where_wrong
 from nn_manual.exercises.reference import Reference
 from nn_manual.messages import notebook
 from nn_manual.messages.text import counted, one_line, wrapped
+from nn_manual.plotting.jacobians import Jacobians, draw_jacobians
+from nn_manual.plotting.saving import rendered
 
 RIGHT, PARTLY, WRONG = "right", "right where it was reached", "WRONG"
 MISSING, NEVER, UNKNOWN = "not written yet", "never written", "not reached"
@@ -55,6 +58,8 @@ class Verdict:
     explanation: Sequence[str]
     notes: Sequence[str] = ()
     missing: Sequence[str] = ()
+    #: Where a notebook shows a picture, too: the Jacobian of the first wrong gradient beside the true one.
+    jacobians: Jacobians | None = None
 
     @property
     def passed(self) -> bool:
@@ -65,6 +70,11 @@ class Verdict:
     def num_right(self) -> int:
         """How many tensors are right."""
         return sum(row.state == RIGHT for row in self.rows)
+
+    @property
+    def first_wrong(self) -> str:
+        """The name of the first wrong gradient; empty where none is wrong."""
+        return next((row.name for row in self.rows if row.state == WRONG and row.name.startswith("grad_")), "")
 
     @property
     def first_words(self) -> str:
@@ -88,7 +98,12 @@ class Verdict:
         rows = [notebook.Row((row.name, row.words), row.state != RIGHT) for row in self.rows]
         said = [notebook.words(text) for text in [*self.explanation[1:], *self.notes]]
         head = notebook.verdict(f"{self.title}: {self.first_words}", is_wrong=not self.passed)
-        return notebook.page(head, notebook.table(("tensor", ""), rows, "<<"), *said)
+        return notebook.page(head, notebook.table(("tensor", ""), rows, "<<"), *said, *self._picture())
+
+    def _picture(self) -> Iterator[str]:
+        if self.jacobians is not None:
+            png = rendered(partial(draw_jacobians, self.jacobians), ".png")
+            yield notebook.picture(png, f"the Jacobian of {self.first_wrong}, yours and the true one")
 
 
 def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str] = ()) -> Verdict:

@@ -11,7 +11,7 @@ import pytest
 from nn_manual import layers
 from nn_manual.arrays import Array
 from nn_manual.exercises.every_exercise import find_exercise
-from nn_manual.exercises.jacobians import jacobians
+from nn_manual.exercises.jacobians import beside_the_true_one, first_wrong
 from nn_manual.ops import matmul
 from nn_manual.ops.operation import operation
 
@@ -28,15 +28,16 @@ class Softmax(layers.Softmax):
 def test_the_smallest_case_that_differs() -> None:
     exercise = find_exercise("softmax_layer")
     cases = exercise.cases()
-    found = jacobians(exercise, cases, Softmax, "grad_input")
-    assert found is not None
+    first = first_wrong(exercise, cases, Softmax, "grad_input")
+    assert first is not None
+    found = beside_the_true_one(exercise, cases, first, "grad_input")
     assert found.true.shape == (3, 3)
     assert found.title == "Softmax(-1), random input, a batch of 1"
     assert found.of == "input"
     np.testing.assert_array_equal(found.wrong, ~np.eye(3, dtype=bool))
     np.testing.assert_allclose(found.true.sum(axis=1), 0, atol=1e-15)  # the shares add up to 1, whatever the input
     np.testing.assert_allclose(np.diag(found.true), np.diag(found.theirs), rtol=1e-14)
-    assert jacobians(exercise, cases, layers.Softmax, "grad_input") is None
+    assert first_wrong(exercise, cases, layers.Softmax, "grad_input") is None
 
 
 def test_an_operation_has_one_for_each_operand() -> None:
@@ -46,14 +47,15 @@ def test_an_operation_has_one_for_each_operand() -> None:
     def own(a: Array, b: Array, /) -> Any:
         return matmul(a, b), lambda grad: 2 * exercise.owner.rule(a, b)[1](grad), exercise.owner.rule(a, b)[2]
 
-    found = jacobians(exercise, exercise.cases(), own, "grad_a")
-    assert found is not None
+    first = first_wrong(exercise, exercise.cases(), own, "grad_a")
+    assert first is not None
+    found = beside_the_true_one(exercise, exercise.cases(), first, "grad_a")
     assert found.of == "a"
     np.testing.assert_allclose(found.theirs, 2 * found.true, rtol=1e-15)
-    assert jacobians(exercise, exercise.cases(), own, "grad_b") is None
+    assert first_wrong(exercise, exercise.cases(), own, "grad_b") is None
 
 
 @pytest.mark.parametrize("name", ["mse_loss", "sgd"])
 def test_without_an_upstream_gradient_there_is_none(name: str) -> None:
     exercise = find_exercise(name)
-    assert jacobians(exercise, exercise.cases(), exercise.owner, "grad_prediction") is None
+    assert first_wrong(exercise, exercise.cases(), exercise.owner, "grad_prediction") is None
