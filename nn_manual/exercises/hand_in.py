@@ -31,7 +31,7 @@ class Request(NamedTuple):
     """What a process is to run: a file, and of which exercise it is, by its name. An exercise that a teacher has made
     is that of the class in the file itself: then `title` is the name of the class, and `taken_out` are its methods.
 
-    Where `jacobian_of` names a gradient, the answer is a Jacobian, and the index of its case; nothing where there is none.
+    Where `jacobian_of` names a gradient, the answer is a Jacobian and the index of its case, or nothing at all.
 
     `folder` is where the answer goes. The other numbers are the limits: seconds, and bytes of memory, of what is
     printed, and of each file that is written.

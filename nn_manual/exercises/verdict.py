@@ -49,6 +49,7 @@ class Verdict:
     """How a file's solution of an exercise does: `str()` is a screen for a terminal, a notebook shows a table.
 
     `explanation` has the lines about the first wrong tensor, or about what ended the code; `notes` are told beside it.
+    `jacobians`, of the first wrong gradient, are a notebook's picture.
     """
 
     file: str
@@ -58,7 +59,6 @@ class Verdict:
     explanation: Sequence[str]
     notes: Sequence[str] = ()
     missing: Sequence[str] = ()
-    #: Where a notebook shows a picture, too: the Jacobian of the first wrong gradient beside the true one.
     jacobians: Jacobians | None = None
 
     @property
@@ -95,8 +95,8 @@ class Verdict:
         return "\n".join([*lines, *(part for text in [*said, *self.notes] for part in wrapped(one_line(text)))])
 
     def _repr_html_(self) -> str:
-        rows = [notebook.Row((row.name, row.words), row.state != RIGHT) for row in self.rows]
-        said = [notebook.words(text) for text in [*self.explanation[1:], *self.notes]]
+        rows = (notebook.Row((row.name, row.words), row.state != RIGHT) for row in self.rows)
+        said = map(notebook.words, [*self.explanation[1:], *self.notes])
         head = notebook.verdict(f"{self.title}: {self.first_words}", is_wrong=not self.passed)
         return notebook.page(head, notebook.table(("tensor", ""), rows, "<<"), *said, *self._picture())
 
