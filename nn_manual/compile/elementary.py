@@ -190,7 +190,7 @@ def ndtr_f8(x: Any) -> Any:
     return 0.5 * math.erfc(-x * 0.7071067811865476)
 
 
-#: exp(z**2) erfc(z) / t in powers of t = 1 / (1 + 0.4 z), for z from 0 to 10.4, with an error of 6e-11: the least squares
+#: exp(z**2) erfc(z) / t in powers of t = 1 / (1 + 0.4 z), for z from 0 to 10.4, with an error of 6e-11: least squares
 #: at 4001 Chebyshev nodes, weighted until the largest relative error was smallest. Highest power first.
 ERFCX = (
     *(0.005313786882436783, -0.015184756390606345, -0.04419561026386406, 0.2705818257894837, -0.5002921104942597),

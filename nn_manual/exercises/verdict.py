@@ -181,8 +181,7 @@ class _Compared:
         failures = [i for i, each in enumerate(self._results) if isinstance(each, Failure)]
         failure = self._results[case]
         assert isinstance(failure, Failure)
-        setting, kind = self._reference.inputs[case]
-        lines = [_placed(failure, file), f"It was on {setting}, {kind}."]
+        lines = [_placed(failure, file), f"It was on {', '.join(self._reference.inputs[case])}."]
         return [*lines, where_wrong(self._reference.inputs, failures, [*range(len(self._results))], "It fails")]
 
     def of_tensor(self, name: str) -> list[str]:
