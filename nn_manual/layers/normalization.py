@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,12 +59,14 @@ class OfRows(Layer):
 
     eps: float
 
-    def _normalized_rows(self, input: Array) -> tuple[Array, Array]:
-        """`normalized`, and `std` (rows, 1)."""
-        centered = input - mean_over(input, 1)
-        std = np.sqrt(mean_over(centered * centered, 1) + self.eps)
+    def _normalized_rows(self, input: Array) -> tuple[Array, Array, Array, Array]:
+        """`normalized`; and `std`, the mean and the variance, each (rows, 1)."""
+        mean = mean_over(input, 1)
+        centered = input - mean
+        variance = mean_over(centered * centered, 1)
+        std = np.sqrt(variance + self.eps)
         normalized = np.divide(centered, std, out=centered)
-        return normalized, std
+        return normalized, std, mean, variance
 
     def _grad_of_rows(self, grad_normalized: Array, normalized: Array, std: Array) -> Array:
         """`grad_input`."""
@@ -71,6 +75,49 @@ class OfRows(Layer):
         grad_input -= normalized * projection
         grad_input /= std
         return grad_input
+
+
+class OfChannels(Layer):
+    """Normalization with a weight and a bias for each channel, (batch, channels, ...) to an output of the same shape.
+
+    Parameters, where `affine`: weight and, unless `bias` is false, bias, one number of each for a channel.
+    """
+
+    affine: bool
+    bias: bool
+
+    @property
+    @abstractmethod
+    def channels(self) -> int:
+        """How many channels there are."""
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """weight and bias (channels,)."""
+        names = ("weight", "bias") if self.bias else ("weight",)
+        return dict.fromkeys(names, (self.channels,)) if self.affine else {}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: ARG002 - torch draws nothing here
+        """weight 1, bias 0."""
+        for name, parameter in vars(self.param).items():
+            parameter[...] = 1 if name == "weight" else 0
+
+    def num_products(self, input_shape: Shape) -> int:
+        """One for each element, by 1 / std, and with `affine` one more, by weight."""
+        return size_of(input_shape) * (1 + self.affine)
+
+    def _affine(self, normalized: Array) -> Array:
+        if not self.affine:
+            return normalized
+        across = self._across(normalized.ndim)
+        scaled: Array = self.param.weight[across] * normalized
+        if self.bias:
+            scaled += self.param.bias[across]
+        return scaled
+
+    @staticmethod
+    def _across(num_dims: int) -> tuple[Any, ...]:
+        """The index that shapes a vector of channels as the input."""
+        return (slice(None), *[np.newaxis] * (num_dims - 2))
 
 
 @dataclass(eq=False)
@@ -143,7 +190,7 @@ class LayerNorm(OfRows, OverLastDimensions):
         """The output. Saved are `normalized` and `std`."""
         self.output_shape(input.shape)
         shape = input.shape
-        normalized, std = self._normalized_rows(self.examples_as_rows(input))
+        normalized, std, *_ = self._normalized_rows(self.examples_as_rows(input))
         output = normalized
         if self.elementwise_affine:
             output = output * self.param.weight.ravel()

@@ -24,6 +24,9 @@ from nn_manual.optim import SGD
 #: Of shape (4, 3).
 INPUT = torch.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75], [-2.0, 1.0, 0.1], [0.3, 0.9, -1.1]], dtype=torch.float64)
 CLASSES = torch.tensor([0, 2, 1, 1])
+#: The layer inside of an encoder, whose first dimension is the batch, or the time.
+ENCODER_LAYER = torch.nn.TransformerEncoderLayer(2, 1, 3, 0.0, torch.nn.functional.gelu, batch_first=True, bias=False)
+TIME_FIRST = torch.nn.TransformerEncoderLayer(2, 2, 3, 0.0, norm_first=True)
 
 
 def sample(name: str, *inputs: Any, **arguments: Any) -> Sample:
@@ -59,7 +62,23 @@ def sample(name: str, *inputs: Any, **arguments: Any) -> Sample:
             sample("Embedding", CLASSES, num_embeddings=3, embedding_dim=2, max_norm=1.0),
             Verdict(REFUSED, "Embedding has no setting max_norm"),
         ),
-        (sample("LazyLinear", INPUT, out_features=2), Verdict(MISSING)),
+        (
+            sample("LazyLinear", INPUT, out_features=2),
+            Verdict(ADAPTED, "LazyLinear isn't here: Linear, whose sizes are written out"),
+        ),
+        (
+            sample("LazyConv1d", INPUT, out_channels=2, kernel_size=2),  # without a batch, too
+            Verdict(ADAPTED, "LazyConv1d isn't here: Conv1d, whose sizes are written out"),
+        ),
+        (
+            sample("TransformerEncoder", INPUT[None, :, :2], encoder_layer=ENCODER_LAYER, num_layers=2),
+            Verdict(EQUAL),
+        ),
+        (
+            sample("TransformerEncoder", INPUT[:, None, :2], encoder_layer=TIME_FIRST, num_layers=1),
+            Verdict(ADAPTED, "TransformerEncoderLayer takes the batch first"),
+        ),
+        (sample("CosineSimilarity", INPUT), Verdict(MISSING)),
         (
             sample("GaussianNLLLoss", INPUT, INPUT, INPUT.abs()),
             Verdict(NO_FIT, "it takes more than a prediction and a target"),

@@ -11,6 +11,7 @@ from benchmarks.samples.verdicts import NoFit, Results, as_array, refusing
 from nn_manual import Sequential
 from nn_manual.defaults import defines
 from nn_manual.layers import Layer
+from nn_manual.layers.fractional_pooling import FractionalMaxPool
 from nn_manual.losses import Loss
 
 #: Classes whose module returns its last state behind the output of all times: ours return the output alone.
@@ -30,10 +31,16 @@ def of_torch_layer(module: torch.nn.Module, input: torch.Tensor) -> tuple[Result
     results |= {f"{name} after": buffer.clone() for name, buffer in module.named_buffers()}
     results |= {} if leaf.grad is None else {"grad_input": leaf.grad}
     module.load_state_dict(before)
-    with torch.no_grad():
-        results["output in evaluation"] = _output_of(module.eval(), leaf.detach())
+    if not _has_samples(module):
+        with torch.no_grad():
+            results["output in evaluation"] = _output_of(module.eval(), leaf.detach())
     found = {name: as_array(tensor) for name, tensor in results.items() if tensor is not None}
     return found, float(upstream.abs().max()) if upstream.numel() else 0.0
+
+
+def _has_samples(module: torch.nn.Module) -> bool:
+    """Whether it is given its random numbers. It takes them in evaluation, too, where ours takes none."""
+    return getattr(module, "_random_samples", None) is not None
 
 
 def _output_of(module: torch.nn.Module, input: torch.Tensor) -> torch.Tensor:
@@ -55,9 +62,16 @@ def of_our_layer(module: torch.nn.Module, layer: Layer, input: torch.Tensor) -> 
     """The same of ours. Raises Refused."""
     dtype = next(module.parameters(), input).dtype
     model = refusing(Sequential, layer, dtype=str(dtype).removeprefix("torch."))
-    refusing(model.load_state_dict, {f"0.{name}": as_array(tensor) for name, tensor in module.state_dict().items()})
+    if isinstance(layer, FractionalMaxPool):
+        samples = as_array(module.get_buffer("_random_samples"))
+        # It takes as many as there are images.
+        layer.draw_noise = lambda _: layer.noise.samples.__setitem__(..., samples[: len(layer.noise.samples)])  # type: ignore[method-assign]
+    else:
+        state = {f"0.{name}": as_array(tensor) for name, tensor in module.state_dict().items()}
+        refusing(model.load_state_dict, state)
     output, saved = refusing(model.forward, as_array(input))
-    results = {"output": output, "output in evaluation": refusing(model.infer, as_array(input))}
+    results = {"output": output}
+    results |= {} if _has_samples(module) else {"output in evaluation": refusing(model.infer, as_array(input))}
     grad_input = refusing(model.backward, saved, as_array(_upstream(torch.from_numpy(np.array(output)))))
     model.update_buffers(saved)
     results |= {f"grad_{name.removeprefix('0.')}": array for name, array in vars(model.grad).items()}

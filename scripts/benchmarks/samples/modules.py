@@ -28,13 +28,15 @@ from benchmarks.samples.verdicts import (
     difference,
     refusing,
 )
+from benchmarks.samples.written_out import is_lazy, settings_of, with_sizes
 from nn_manual.check.twin.model import reference_settings
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.registry import components
 
-#: Settings that say where and how torch computes, and names that torch has given up: docs/torch.md.
-NOT_OURS = {"device", "dtype", "inplace", "size_average", "reduce"}
+#: Settings that say where and how torch computes, and names that torch has given up: docs/torch.md. And random numbers,
+#: which are given to ours, too.
+NOT_OURS = {"device", "dtype", "inplace", "size_average", "reduce", "_random_samples"}
 #: Defaults of settings that stand in no signature: torch's recurrent classes take any keyword.
 DEFAULTS = {"batch_first": False, "proj_size": 0}
 
@@ -64,6 +66,11 @@ class Sample:
 
     def verdict(self) -> Verdict:
         """What ours makes of it. If it is refused, the first of FORMS counts in which it is equal."""
+        if is_lazy(self.module_class):
+            plain = self._with_sizes()
+            word = plain.verdict().word
+            why = f"{self.name} isn't here: {plain.name}, whose sizes are written out"
+            return Verdict(ADAPTED if word == EQUAL else word, why)
         verdict = self._as_it_is()
         if verdict.word == REFUSED:
             for form in FORMS:
@@ -71,6 +78,11 @@ class Sample:
                 if other is not None and other._is_equal():
                     return Verdict(ADAPTED, verdict.why)
         return verdict
+
+    def _with_sizes(self) -> Sample:
+        """That of the class without Lazy."""
+        plain, arguments = with_sizes(self.module_class, dict(self.arguments), self.inputs[0])
+        return replace(self, module_class=plain, arguments=arguments)
 
     def _is_equal(self) -> bool:
         try:
@@ -120,7 +132,8 @@ class Sample:
         known = {field.name for field in dataclasses.fields(ours)}
         parameters = inspect.signature(self.module_class).parameters
         defaults = DEFAULTS | {name: as_in_a_config(parameter.default) for name, parameter in parameters.items()}
-        settings = {name: as_in_a_config(value) for name, value in self.arguments.items() if name not in NOT_OURS}
+        given = {name: value for name, value in self.arguments.items() if name not in NOT_OURS}
+        settings = {name: self._layer_or_value(value) for name, value in given.items()}
         if "batch_first" in defaults.keys() & parameters.keys() - known and not settings.pop("batch_first", False):
             raise Refused(f"{ours.__name__} takes the batch first")
         for name in sorted(settings.keys() - known):
@@ -128,6 +141,13 @@ class Sample:
                 raise Refused(f"{ours.__name__} has no setting {name}")
             del settings[name]
         return refusing(ours, **settings)
+
+    def _layer_or_value(self, value: Any) -> Any:
+        """A setting as a config has it; a layer of torch's as ours. Raises Refused."""
+        if not isinstance(value, torch.nn.TransformerEncoderLayer):
+            return as_in_a_config(value)
+        inside = Sample(type(value), settings_of(value), self.inputs, self.dtype)
+        return inside._made(components(Layer)[inside.name])
 
 
 def _in_a_batch(sample: Sample) -> Sample | None:
@@ -140,12 +160,17 @@ def _in_a_batch(sample: Sample) -> Sample | None:
 
 def _batch_first(sample: Sample) -> Sample | None:
     """Sequences with the batch first, a single one as a batch of one."""
-    if "batch_first" not in inspect.signature(sample.module_class).parameters:
+    layer = sample.arguments.get("encoder_layer")  # it has the setting, and not the encoder
+    settings = sample.arguments if layer is None else settings_of(layer)
+    if layer is None and "batch_first" not in inspect.signature(sample.module_class).parameters:
         return None
     (input,) = (each.detach() for each in sample.inputs)
-    is_time_first = input.ndim == 3 and not sample.arguments.get("batch_first")
+    is_time_first = input.ndim == 3 and not settings.get("batch_first")
     moved = input.swapaxes(0, 1) if is_time_first else input.unsqueeze(0) if input.ndim == 2 else input
-    return replace(sample, arguments={**sample.arguments, "batch_first": True}, inputs=(moved,))
+    settings = {**settings, "batch_first": True}
+    if layer is not None:
+        settings = {**sample.arguments, "encoder_layer": type(layer)(**settings)}
+    return replace(sample, arguments=settings, inputs=(moved,))
 
 
 def _without_signs(sample: Sample) -> Sample | None:
