@@ -10,7 +10,8 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
-from nn_manual.layers.normalization import OfChannels, OfRows
+from nn_manual.layers.normalization import OfRows
+from nn_manual.layers.of_channels import OfChannels
 
 
 class OverGroups(OfChannels, OfRows):

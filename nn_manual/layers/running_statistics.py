@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.layers.normalization import OfChannels
+from nn_manual.layers.of_channels import OfChannels
 from nn_manual.layers.with_buffers import LayerWithBuffers
 
 

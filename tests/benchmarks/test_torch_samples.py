@@ -24,6 +24,9 @@ from nn_manual.optim import SGD
 #: Of shape (4, 3).
 INPUT = torch.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75], [-2.0, 1.0, 0.1], [0.3, 0.9, -1.1]], dtype=torch.float64)
 CLASSES = torch.tensor([0, 2, 1, 1])
+#: (2, 2, 4, 3), and what draws their windows: more than there are images, as torch takes it.
+IMAGES = torch.arange(48.0, dtype=torch.float64).reshape(2, 2, 4, 3) % 7
+SAMPLES = torch.tensor([[[0.1, 0.9], [0.6, 0.2]]] * 3, dtype=torch.float64)
 #: The layer inside of an encoder, whose first dimension is the batch, or the time.
 ENCODER_LAYER = torch.nn.TransformerEncoderLayer(2, 1, 3, 0.0, torch.nn.functional.gelu, batch_first=True, bias=False)
 TIME_FIRST = torch.nn.TransformerEncoderLayer(2, 2, 3, 0.0, norm_first=True)
@@ -53,6 +56,14 @@ def sample(name: str, *inputs: Any, **arguments: Any) -> Sample:
         (
             sample("CrossEntropyLoss", INPUT, CLASSES, weight=torch.tensor([1.0, -2.0, 4.0], dtype=torch.float64)),
             Verdict(ADAPTED, "weight must be finite and at least 0, not -2.0, that of class 1"),
+        ),
+        (
+            sample("BCELoss", INPUT[0, 0], INPUT[3, 0], weight=-INPUT[0, 0]),
+            Verdict(ADAPTED, "BCELoss: weight must be a list of numbers or None, not -0.5"),
+        ),
+        (
+            sample("FractionalMaxPool2d", IMAGES, kernel_size=2, output_size=(2, 1), _random_samples=SAMPLES),
+            Verdict(EQUAL),
         ),
         (
             sample("MultiLabelSoftMarginLoss", INPUT, (INPUT > 0).to(torch.int64)),

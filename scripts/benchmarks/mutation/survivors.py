@@ -163,9 +163,10 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             ("unbiased = variance * (num_values / (num_values - 1))", "unbiased = (variance * (num_values / (num_values - 1))).T", RAVELED),
             ("unbiased = variance * (num_values / (num_values - 1))", "unbiased = variance.T * (num_values / (num_values - 1))", RAVELED),
             ("self.track_running_stats", "True", NO_BUFFERS),
-            ("((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased))", "((self.buffer.running_mean, mean.T), (self.buffer.running_var, unbiased))", RAVELED),
-            ("((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased))", "((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased.T))", RAVELED),
-            ("running += momentum * of_batch.ravel()", "running += momentum * of_batch.T.ravel()", RAVELED),
+            ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.T.ravel(), unbiased.ravel())", RAVELED),
+            ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.ravel(), unbiased.T.ravel())", RAVELED),
+            ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.ravel().T, unbiased.ravel())", RAVELED),
+            ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.ravel(), unbiased.ravel().T)", RAVELED),
         )
     },
     **{

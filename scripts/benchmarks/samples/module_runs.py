@@ -9,10 +9,12 @@ import torch
 
 from benchmarks.samples.verdicts import NoFit, Results, as_array, refusing
 from nn_manual import Sequential
+from nn_manual.arrays import Array
 from nn_manual.defaults import defines
 from nn_manual.layers import Layer
 from nn_manual.layers.fractional_pooling import FractionalMaxPool
 from nn_manual.losses import Loss
+from nn_manual.streams import RowGenerator
 
 #: Classes whose module returns its last state behind the output of all times: ours return the output alone.
 WITH_STATE = {"RNN", "GRU", "LSTM"}
@@ -62,13 +64,10 @@ def of_our_layer(module: torch.nn.Module, layer: Layer, input: torch.Tensor) -> 
     """The same of ours. Raises Refused."""
     dtype = next(module.parameters(), input).dtype
     model = refusing(Sequential, layer, dtype=str(dtype).removeprefix("torch."))
+    state = {f"0.{name}": as_array(tensor) for name, tensor in module.state_dict().items()}
     if isinstance(layer, FractionalMaxPool):
-        samples = as_array(module.get_buffer("_random_samples"))
-        # It takes as many as there are images.
-        layer.draw_noise = lambda _: layer.noise.samples.__setitem__(..., samples[: len(layer.noise.samples)])  # type: ignore[method-assign]
-    else:
-        state = {f"0.{name}": as_array(tensor) for name, tensor in module.state_dict().items()}
-        refusing(model.load_state_dict, state)
+        _let_draw(layer, state.pop("0._random_samples"))
+    refusing(model.load_state_dict, state)
     output, saved = refusing(model.forward, as_array(input))
     results = {"output": output}
     results |= {} if _has_samples(module) else {"output in evaluation": refusing(model.infer, as_array(input))}
@@ -77,6 +76,15 @@ def of_our_layer(module: torch.nn.Module, layer: Layer, input: torch.Tensor) -> 
     results |= {f"grad_{name.removeprefix('0.')}": array for name, array in vars(model.grad).items()}
     results |= {f"{name.removeprefix('0.')} after": array for name, array in vars(model.buffer).items()}
     return results if grad_input is None else {**results, "grad_input": grad_input}
+
+
+def _let_draw(layer: FractionalMaxPool, samples: Array) -> None:
+    """Have it draw these, as many as there are images: torch doesn't look at the rest."""
+
+    def draw_noise(generator: RowGenerator) -> None:  # noqa: ARG001 - the contract's
+        layer.noise.samples[...] = samples[: len(layer.noise.samples)]
+
+    layer.draw_noise = draw_noise  # type: ignore[method-assign]  # of this layer alone
 
 
 def of_torch_loss(module: torch.nn.Module, inputs: tuple[Any, ...]) -> Results:

@@ -179,6 +179,15 @@ def _without_signs(sample: Sample) -> Sample | None:
     return replace(sample, arguments={**sample.arguments, **weights}) if weights else None
 
 
+def _of_one_output(sample: Sample) -> Sample | None:
+    """Numbers without dimensions as a batch of one output, and the weight without its sign as a list."""
+    if not sample.is_loss or any(each.ndim for each in sample.inputs):
+        return None
+    weights = {name: value.abs().reshape(1) for name, value in sample.arguments.items() if torch.is_tensor(value)}
+    inputs = tuple(each.detach().reshape(1, 1) for each in sample.inputs)
+    return replace(sample, arguments={**sample.arguments, **weights}, inputs=inputs)
+
+
 def _of_numbers(sample: Sample) -> Sample | None:
     """Labels as numbers of the prediction's dtype, and the weights without their signs."""
     if not sample.is_loss or sample.inputs[1].is_floating_point():
@@ -188,7 +197,13 @@ def _of_numbers(sample: Sample) -> Sample | None:
 
 
 #: What a sample becomes where ours refuses it as it is: None where that is nothing else.
-FORMS: tuple[Callable[[Sample], Sample | None], ...] = (_without_signs, _of_numbers, _in_a_batch, _batch_first)
+FORMS: tuple[Callable[[Sample], Sample | None], ...] = (
+    _without_signs,
+    _of_one_output,
+    _of_numbers,
+    _in_a_batch,
+    _batch_first,
+)
 
 
 def samples(names: frozenset[str] = frozenset()) -> Iterator[Sample]:
