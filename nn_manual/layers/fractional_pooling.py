@@ -11,7 +11,6 @@ import numpy as np
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.dropout import check_mask
-from nn_manual.layers.embedding import one_hot_product
 from nn_manual.layers.max_pooling import OfLargest
 from nn_manual.layers.windows import Sizes, check_images, check_sizes, of_each
 from nn_manual.layers.with_noise import LayerWithNoise
@@ -39,13 +38,15 @@ class FractionalMaxPool(OfLargest, LayerWithNoise):
 
     Derivation: the windows don't depend on the input, so d output / d input is as in MaxPool2d, with its ties and its
     NaN. Source: Graham, 2014. Raises ValueError for a size or a ratio out of range, or none or both of them, for an
-    input of another shape, or smaller than output_size + kernel_size - 1, and for a gradient that is not shaped as the
-    output.
+    input of another shape, or smaller than output_size + kernel_size - 1, which must be larger in volumes, and for a
+    gradient that is not shaped as the output.
     """
 
     num_dims: ClassVar[int]
     #: Of each dimension, which of the samples is its own, as in torch.
     sample_of: ClassVar[tuple[int, ...]]
+    #: How many numbers a dimension must have beyond those that windows at a distance of 1 need, as in torch.
+    num_spare: ClassVar[int]
 
     kernel_size: Sizes
     output_size: Sizes | None = None
@@ -80,7 +81,7 @@ class FractionalMaxPool(OfLargest, LayerWithNoise):
             counts = of_each(self.output_size, self.num_dims)
         else:
             counts = tuple(int(number * ratio) for number, ratio in zip(size, self._ratios, strict=True))
-        needed = tuple(count + kernel - 1 for count, kernel in zip(counts, self.kernel, strict=True))
+        needed = tuple(count + kernel - 1 + self.num_spare for count, kernel in zip(counts, self.kernel, strict=True))
         has_room = all(number >= least for number, least in zip(size, needed, strict=True))
         if not (input_shape[1] and min(counts) and has_room):
             raise ValueError(
@@ -118,8 +119,9 @@ class FractionalMaxPool(OfLargest, LayerWithNoise):
         corner, place, input_shape = saved
         self.check_gradient(grad_output, place.shape)
         at = corner + np.array(self._offsets(input_shape), like=corner)[place]
-        grads = one_hot_product(at.ravel(), grad_output.reshape(-1, 1), math.prod(input_shape))
-        return grads.reshape(input_shape)
+        grad_input = np.zeros_like(grad_output, order="C", shape=math.prod(input_shape))
+        np.add.at(grad_input, at.ravel(), grad_output.ravel())
+        return grad_input.reshape(input_shape)
 
     def _pooled(self, input: Array, samples: Array) -> tuple[Array, Saved]:
         corner = self._corners(input.shape, samples)
@@ -132,23 +134,21 @@ class FractionalMaxPool(OfLargest, LayerWithNoise):
 
     def _corners(self, input_shape: Shape, samples: Array) -> Array:
         """The index in the flat input of each window's first number, (batch, channels, *counts)."""
-        batch, channels, *size = input_shape
-        counts = self.output_shape(input_shape)[2:]
-        images = np.arange(0, math.prod(input_shape), max(1, math.prod(size)))
-        corner = images.reshape(batch, channels, *[1] * self.num_dims)
-        for axis, (count, kernel) in enumerate(zip(counts, self.kernel, strict=True)):
-            own = self.sample_of[axis]
-            first = self._first(samples[:, :, own : own + 1], size[axis] - kernel, count)
-            shape = (batch, channels, *(count if other == axis else 1 for other in range(self.num_dims)))
-            corner = corner + first.reshape(shape) * math.prod(size[axis + 1 :])
-        return corner
+        size, counts = input_shape[2:], self.output_shape(input_shape)[2:]
+        corner = np.arange(0, math.prod(input_shape), max(1, math.prod(size)))  # of each image: the last axis
+        for axis in reversed(range(self.num_dims)):
+            sample = samples[:, :, self.sample_of[axis]].ravel()
+            first = self._first(sample, size[axis] - self.kernel[axis], counts[axis])
+            behind = self.num_dims - 1 - axis
+            corner = corner + first.reshape(counts[axis], *[1] * behind, -1) * math.prod(size[axis + 1 :])
+        return np.moveaxis(corner, -1, 0).reshape(*input_shape[:2], *counts)
 
     def _first(self, sample: Array, last: int, count: int) -> Array:
-        """The first number of each window along a dimension, (batch, channels, count), of samples (batch, channels, 1)
-        in their dtype, as torch. The last window ends with the image.
+        """The first number of each window along a dimension, (count, images), of samples (images,) in their dtype, as
+        torch. The last window ends with the image.
         """
         step = sample.dtype.type(last) / sample.dtype.type(max(1, count - 1))
-        number = np.arange(count, dtype=sample.dtype)
+        number = np.arange(count, dtype=sample.dtype)[:, np.newaxis]
         drawn = ((number + sample) * step).astype(np.int64) - (sample * step).astype(np.int64)
         first: Array = np.where(number == count - 1, last, drawn)
         return first
@@ -167,6 +167,7 @@ class FractionalMaxPool2d(FractionalMaxPool):
 
     num_dims = 2
     sample_of = (1, 0)
+    num_spare = 0
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
@@ -188,8 +189,9 @@ class FractionalMaxPool3d(FractionalMaxPool):
 
     num_dims = 3
     sample_of = (0, 1, 2)
+    num_spare = 1
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
         """A size for each dimension, and a ratio."""
-        return [(cls([2, 1, 3], [2, 3, 1]), (2, 2, 4, 4, 3)), (cls(2, output_ratio=0.6), (2, 1, 3, 5, 4))]
+        return [(cls([2, 1, 3], [2, 3, 1]), (2, 2, 4, 4, 4)), (cls(2, output_ratio=0.6), (2, 1, 3, 5, 4))]

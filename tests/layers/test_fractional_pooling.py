@@ -107,7 +107,7 @@ def test_each_channel_draws_its_own_windows() -> None:
         (
             lambda: FractionalMaxPool3d(1, output_ratio=0.3).output_shape((1, 1, 4, 3, 4)),
             "FractionalMaxPool3d makes (1, 0, 1) windows of (1, 1, 1) here: it takes images with channels, and with "
-            "(1, 0, 1) numbers at least, the input has shape (1, 1, 4, 3, 4)",
+            "(2, 1, 2) numbers at least, the input has shape (1, 1, 4, 3, 4)",
         ),
         (
             lambda: FractionalMaxPool2d(1, 2).output_shape((3, 4, 4)),

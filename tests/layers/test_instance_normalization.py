@@ -24,7 +24,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize(
-    ("owner", "shape"), [(InstanceNorm1d, (4, 3, 5)), (InstanceNorm2d, (1, 3, 1, 2)), (InstanceNorm3d, (2, 3, 2, 1, 3))]
+    ("owner", "shape"), [(InstanceNorm1d, (4, 3, 5)), (InstanceNorm2d, (1, 3, 2, 2)), (InstanceNorm3d, (2, 3, 2, 1, 3))]
 )
 def test_as_torch(owner: Any, shape: tuple[int, ...], settings: dict[str, Any]) -> None:
     settings = {"track_running_stats": True, **settings}

@@ -117,7 +117,7 @@ class Upsample(torch.nn.Upsample):
         super().__init__(scale_factor=tuple(scale_factor.tolist()) if several else scale_factor, **settings)
 
 
-class _WithSamples(torch.nn.Module):
+class WithSamples(torch.nn.Module):
     """torch.nn's fractional pooling with given samples: it would draw others. In evaluation, where it draws, too, each
     is 1/2, as in ours.
     """
@@ -165,7 +165,7 @@ ADAPTED: dict[str, Callable[..., torch.nn.Module]] = {
     "Upsample": Upsample,
     "SpectralNorm": spectral_norm,
     "WeightNorm": weight_norm,
-    **{name: type(name, (_WithSamples, getattr(torch.nn, name)), {}) for name in FRACTIONAL},
+    **{name: type(name, (WithSamples, getattr(torch.nn, name)), {}) for name in FRACTIONAL},
     **{name: type(name, (_PaddedByItself, getattr(torch.nn, name)), {}) for name in ("Conv1d", "Conv2d", "Conv3d")},
     **{name: type(name, (_OutputAlone, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
     **{f"Padded{name}": type(name, (_OverLengths, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},

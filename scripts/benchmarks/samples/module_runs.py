@@ -18,6 +18,8 @@ from nn_manual.streams import RowGenerator
 
 #: Classes whose module returns its last state behind the output of all times: ours return the output alone.
 WITH_STATE = {"RNN", "GRU", "LSTM"}
+#: The random numbers that a module is given instead of drawing them.
+SAMPLES = "_random_samples"
 
 
 def of_torch_layer(module: torch.nn.Module, input: torch.Tensor) -> tuple[Results, float]:
@@ -30,7 +32,8 @@ def of_torch_layer(module: torch.nn.Module, input: torch.Tensor) -> tuple[Result
     upstream = _upstream(output)
     torch.autograd.backward(output, upstream)
     results = {"output": output} | {f"grad_{name}": parameter.grad for name, parameter in module.named_parameters()}
-    results |= {f"{name} after": buffer.clone() for name, buffer in module.named_buffers()}
+    moved = {name: buffer for name, buffer in module.named_buffers() if name != SAMPLES}
+    results |= {f"{name} after": buffer.clone() for name, buffer in moved.items()}
     results |= {} if leaf.grad is None else {"grad_input": leaf.grad}
     module.load_state_dict(before)
     if not _has_samples(module):
@@ -42,7 +45,7 @@ def of_torch_layer(module: torch.nn.Module, input: torch.Tensor) -> tuple[Result
 
 def _has_samples(module: torch.nn.Module) -> bool:
     """Whether it is given its random numbers. It takes them in evaluation, too, where ours takes none."""
-    return getattr(module, "_random_samples", None) is not None
+    return getattr(module, SAMPLES, None) is not None
 
 
 def _output_of(module: torch.nn.Module, input: torch.Tensor) -> torch.Tensor:
@@ -66,7 +69,7 @@ def of_our_layer(module: torch.nn.Module, layer: Layer, input: torch.Tensor) -> 
     model = refusing(Sequential, layer, dtype=str(dtype).removeprefix("torch."))
     state = {f"0.{name}": as_array(tensor) for name, tensor in module.state_dict().items()}
     if isinstance(layer, FractionalMaxPool):
-        _let_draw(layer, state.pop("0._random_samples"))
+        _let_draw(layer, state.pop(f"0.{SAMPLES}"))
     refusing(model.load_state_dict, state)
     output, saved = refusing(model.forward, as_array(input))
     results = {"output": output}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.samples.module_runs import WITH_STATE, of_our_layer, of_our_loss, of_torch_layer, of_torch_loss
+from benchmarks.samples.module_runs import SAMPLES, WITH_STATE, of_our_layer, of_our_loss, of_torch_layer, of_torch_loss
 from benchmarks.samples.verdicts import (
     ADAPTED,
     DIFFERENT,
@@ -36,7 +36,7 @@ from nn_manual.registry import components
 
 #: Settings that say where and how torch computes, and names that torch has given up: docs/torch.md. And random numbers,
 #: which are given to ours, too.
-NOT_OURS = {"device", "dtype", "inplace", "size_average", "reduce", "_random_samples"}
+NOT_OURS = {"device", "dtype", "inplace", "size_average", "reduce", SAMPLES}
 #: Defaults of settings that stand in no signature: torch's recurrent classes take any keyword.
 DEFAULTS = {"batch_first": False, "proj_size": 0}
 
