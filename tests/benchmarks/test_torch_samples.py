@@ -62,6 +62,10 @@ def sample(name: str, *inputs: Any, **arguments: Any) -> Sample:
             Verdict(ADAPTED, "BCELoss: weight must be a list of numbers or None, not -0.5"),
         ),
         (
+            sample("BCEWithLogitsLoss", INPUT, INPUT.abs() / 2, weight=INPUT[0, 0]),
+            Verdict(ADAPTED, "BCEWithLogitsLoss: weight must be a list of numbers or None, not 0.5"),
+        ),
+        (
             sample("FractionalMaxPool2d", IMAGES, kernel_size=2, output_size=(2, 1), _random_samples=SAMPLES),
             Verdict(EQUAL),
         ),
@@ -104,8 +108,13 @@ def sample(name: str, *inputs: Any, **arguments: Any) -> Sample:
         ),
         (
             sample("KLDivLoss", INPUT, -INPUT.abs()),
-            Verdict(NO_FIT, "torch's own loss, or a gradient of it, isn't finite"),
+            Verdict(NO_FIT, "torch's own value, or a gradient of it, isn't finite"),
         ),
+        (
+            sample("LPPool1d", INPUT[None], norm_type=1.5, kernel_size=3),  # of negative numbers
+            Verdict(NO_FIT, "torch's own value, or a gradient of it, isn't finite"),
+        ),
+        (sample("LPPool1d", INPUT[None].abs(), norm_type=1.5, kernel_size=2), Verdict(EQUAL)),
     ],
     ids=str,
 )  # fmt: skip

@@ -23,6 +23,7 @@ from benchmarks.samples.verdicts import (
     REFUSED,
     NoFit,
     Refused,
+    Results,
     Verdict,
     as_in_a_config,
     difference,
@@ -117,12 +118,12 @@ class Sample:
         _fill(module)
         if self.is_loss:
             torchs, upstream = of_torch_loss(module, self.inputs), 0.0
-            if not all(np.isfinite(array).all() for array in torchs.values()):
-                raise NoFit("torch's own loss, or a gradient of it, isn't finite")
+            _check_finite(torchs)
             found = of_our_loss(self._made(ours), self.inputs)
             torchs = {name: array for name, array in torchs.items() if name in found or name != "grad_target"}
         else:
             torchs, upstream = of_torch_layer(module, self.inputs[0])
+            _check_finite(torchs)
             found = of_our_layer(module, self._made(ours), self.inputs[0])
         what = difference(found, torchs, upstream)
         return Verdict(DIFFERENT, what) if what else Verdict(EQUAL)
@@ -179,12 +180,15 @@ def _without_signs(sample: Sample) -> Sample | None:
     return replace(sample, arguments={**sample.arguments, **weights}) if weights else None
 
 
-def _of_one_output(sample: Sample) -> Sample | None:
-    """Numbers without dimensions as a batch of one output, and the weight without its sign as a list."""
-    if not sample.is_loss or any(each.ndim for each in sample.inputs):
+def _weight_of_each_output(sample: Sample) -> Sample | None:
+    """A weight without dimensions as one for each output, without its sign; and a number without them as a batch of one
+    output.
+    """
+    weights = {name: each for name, each in sample.arguments.items() if torch.is_tensor(each) and not each.ndim}
+    if not (sample.is_loss and weights):
         return None
-    weights = {name: value.abs().reshape(1) for name, value in sample.arguments.items() if torch.is_tensor(value)}
-    inputs = tuple(each.detach().reshape(1, 1) for each in sample.inputs)
+    inputs = tuple(each.detach() if each.ndim else each.detach().reshape(1, 1) for each in sample.inputs)
+    weights = {name: each.abs().repeat(inputs[0].shape[-1]) for name, each in weights.items()}
     return replace(sample, arguments={**sample.arguments, **weights}, inputs=inputs)
 
 
@@ -199,7 +203,7 @@ def _of_numbers(sample: Sample) -> Sample | None:
 #: What a sample becomes where ours refuses it as it is: None where that is nothing else.
 FORMS: tuple[Callable[[Sample], Sample | None], ...] = (
     _without_signs,
-    _of_one_output,
+    _weight_of_each_output,
     _of_numbers,
     _in_a_batch,
     _batch_first,
@@ -226,6 +230,12 @@ def samples(names: frozenset[str] = frozenset()) -> Iterator[Sample]:
                 yield Sample(info.module_cls, by_name | each.constructor_input.kwargs, inputs, dtype)
 
 
+def _check_finite(torchs: Results) -> None:
+    """Raise NoFit if a number of torch's isn't finite: where it is NaN, many formulas agree."""
+    if not all(np.isfinite(array).all() for array in torchs.values()):
+        raise NoFit("torch's own value, or a gradient of it, isn't finite")
+
+
 def _fill(module: torch.nn.Module) -> None:
     """Random numbers for parameters that are one number everywhere: ones or zeros would hide a formula that lacks them.
     """
@@ -236,4 +246,6 @@ def _fill(module: torch.nn.Module) -> None:
 
 
 def _in_words(value: Any) -> str:
+    if isinstance(value, torch.nn.TransformerEncoderLayer):
+        return f"{type(value).__name__}({', '.join(f'{key}={each!r}' for key, each in settings_of(value).items())})"
     return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}" if torch.is_tensor(value) else repr(value)
