@@ -20,8 +20,7 @@ RANDOM = {
     *("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"),
     "RReLU",
 }
-
-
+#: Those that draw, and can be given what they would draw.
 FRACTIONAL = "FractionalMaxPool2d", "FractionalMaxPool3d"
 
 
