@@ -42,6 +42,6 @@ class WithEitherDecay(WithL2):
     def direction(self, param: Array, grad: Array, coefficients: Mapping[str, Array]) -> Array:
         """The formulas, on one block; `param` is decayed in place."""
         if not self.decoupled_weight_decay:
-            return super().direction(param, grad, coefficients)
+            return WithL2.direction(self, param, grad, coefficients)
         param *= coefficients["decay"]
         return -grad if self.maximize else grad
