@@ -107,12 +107,14 @@ class FractionalMaxPool(OfLargest, LayerWithNoise):
         """The output. Saved are the windows' corners, the places of the largest numbers, and the input's shape."""
         self.output_shape(input.shape)
         check_mask(self, input.shape, "samples")
-        return self._pooled(input, self.noise.samples)
+        corner = self._corners(input.shape, self.noise.samples)
+        largest, place = self._largest(input, corner)
+        return largest, (corner, place, input.shape)
 
     def infer(self, input: Array) -> Array:
         """With the middle of what is drawn."""
-        shape = self.noise_shapes(input.shape)["samples"]
-        return self._pooled(input, np.full_like(input, 0.5, order="C", shape=shape))[0]
+        samples = np.full_like(input, 0.5, order="C", shape=self.noise_shapes(input.shape)["samples"])
+        return self._largest(input, self._corners(input.shape, samples))[0]
 
     def backward(self, saved: Saved, grad_output: Array) -> Array:
         """Add each gradient to the place of the window's largest number."""
@@ -123,14 +125,14 @@ class FractionalMaxPool(OfLargest, LayerWithNoise):
         np.add.at(grad_input, at.ravel(), grad_output.ravel())
         return grad_input.reshape(input_shape)
 
-    def _pooled(self, input: Array, samples: Array) -> tuple[Array, Saved]:
-        corner = self._corners(input.shape, samples)
+    def _largest(self, input: Array, corner: Array) -> tuple[Array, Array]:
+        """The largest number of each window, and its place in the window."""
         flat, offsets = input.ravel(), self._offsets(input.shape)
         largest = flat.take(corner)
         place = np.zeros_like(corner, np.min_scalar_type(len(offsets)))
         for number, offset in enumerate(offsets[1:], start=1):
             self._take_larger(largest, place, flat.take(corner + offset), number)
-        return largest, (corner, place, input.shape)
+        return largest, place
 
     def _corners(self, input_shape: Shape, samples: Array) -> Array:
         """The index in the flat input of each window's first number, (batch, channels, *counts)."""

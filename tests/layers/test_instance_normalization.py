@@ -74,7 +74,7 @@ def test_running_values_by_hand() -> None:
 
 def test_without_momentum_they_stay() -> None:
     after = moved(momentum=None)
-    assert (after["running_mean"], after["running_var"]) == ([0], [1])
+    assert [*after["running_mean"], *after["running_var"]] == [0, 1]
 
 
 def test_evaluation_takes_a_single_place() -> None:

@@ -82,7 +82,8 @@ class _AsOneBatch(torch.autograd.Function):
     def vmap(info: Any, in_dims: tuple[int, ...], function: Any, *operands: torch.Tensor) -> tuple[torch.Tensor, int]:
         merged = [each.movedim(dim, 0).flatten(0, 1) for each, dim in zip(operands, in_dims[1:], strict=True)]
         output: torch.Tensor = function(*merged)
-        return output.unflatten(0, (info.batch_size, -1)), 0
+        steps = info.batch_size
+        return output.reshape(steps, len(output) // steps, *output.shape[1:]), 0
 
 
 class _FractionalMaxPool(WithSamples):

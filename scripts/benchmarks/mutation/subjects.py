@@ -42,7 +42,7 @@ LAYER_HELPERS = (
     *("_derivatives", "_nonlinearity", "_weight", "_count", "_scale", "matrices", "_neighbours", "_normalized_rows"),
     *("_grad_of_rows", "_places", "_image", "_write_grad_weight", "_add_bias", "_write_grad_bias"),
     *("around", "back", "sources", "moved", "moved_back", "_largest", "_to_places", "_take_larger"),
-    *("_over", "columns", "images", "_pooled", "_corners", "_first"),
+    *("_over", "columns", "images", "_corners", "_first"),
     *("_attend", "_map", "_map_backward", "_scores", "_exponential", "function", "passes", "write_grad_weight"),
     *("weight_of", "write_grads", "_norm", "_matrix", "_products", "_iterate", "_normalize", "_value"),
 )
