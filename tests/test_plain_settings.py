@@ -74,7 +74,6 @@ def test_a_number_of_numpy_keeps_the_dtype() -> None:
         (lambda: nn.Dropout("0.5"), "Dropout: p must be a number, not '0.5'"),
         (lambda: nn.Dropout(True), "Dropout: p must be a number, not True"),
         (lambda: nn.Linear(True, 2), "Linear: in_features must be an integer, not True"),
-        (lambda: nn.InstanceNorm2d(2, 1e-5, 0.1), None),  # in torch that is the momentum
         (lambda: nn.AdaptiveAvgPool2d(None), "AdaptiveAvgPool2d: output_size must be an integer or a list of integers"),
         (lambda: nn.Concat([nn.Tanh()], dim=True), "Concat: dim must be an integer, not True"),
         (lambda: nn.BCELoss(weight=0.5), "BCELoss: weight must be a list of numbers or None, not 0.5"),

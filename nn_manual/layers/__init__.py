@@ -17,6 +17,7 @@ from nn_manual.layers.embedding import Embedding, LearnedPositions
 from nn_manual.layers.embedding_bag import EmbeddingBag
 from nn_manual.layers.exponential_units import CELU, ELU, SELU
 from nn_manual.layers.folding import Fold, Unfold
+from nn_manual.layers.fractional_pooling import FractionalMaxPool2d, FractionalMaxPool3d
 from nn_manual.layers.gated_linear_unit import GLU
 from nn_manual.layers.group_normalization import GroupNorm
 from nn_manual.layers.gru import GRU
@@ -116,6 +117,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",

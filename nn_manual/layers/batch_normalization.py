@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.layers.base import Layer
 from nn_manual.layers.fast_forms import mean_over
+from nn_manual.layers.running_statistics import RunningStatistics
 from nn_manual.layers.windows import names_of
-from nn_manual.layers.with_buffers import LayerWithBuffers
 
 
 @dataclass(eq=False)
-class BatchNorm(LayerWithBuffers):
+class BatchNorm(RunningStatistics):
     """Normalization of each feature over the batch, input (batch, num_features, ...).
 
     Parameters, where `affine`: weight (num_features,) and, unless `bias` is false, bias (num_features,). Buffers, where
@@ -60,43 +60,6 @@ class BatchNorm(LayerWithBuffers):
     track_running_stats: bool = True
     bias: bool = field(default=True, kw_only=True)  # before it, torch has device and dtype
 
-    def __post_init__(self) -> None:
-        if self.num_features < 1:
-            raise ValueError(f"num_features must be at least 1, not {self.num_features}")
-        if not self.eps > 0:
-            raise ValueError(f"eps must be above 0, not {self.eps}")
-        if self.momentum is not None and not 0 <= self.momentum <= 1:
-            raise ValueError(f"momentum must be between 0 and 1, not {self.momentum}")
-
-    def parameter_shapes(self) -> dict[str, Shape]:
-        """weight and bias (num_features,)."""
-        names = ("weight", "bias") if self.bias else ("weight",)
-        return dict.fromkeys(names, (self.num_features,)) if self.affine else {}
-
-    def buffer_shapes(self) -> dict[str, Shape]:
-        """running_mean and running_var (num_features,)."""
-        names = ("running_mean", "running_var")
-        return dict.fromkeys(names, (self.num_features,)) if self.track_running_stats else {}
-
-    def counter_names(self) -> tuple[str, ...]:
-        """num_batches_tracked."""
-        return ("num_batches_tracked",) if self.track_running_stats else ()
-
-    def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: ARG002 - torch draws nothing here
-        """weight 1, bias 0."""
-        for name, parameter in vars(self.param).items():
-            parameter[...] = 1 if name == "weight" else 0
-
-    def reset_buffers(self) -> None:
-        """running_mean 0, running_var 1, num_batches_tracked 0."""
-        if self.track_running_stats:
-            self.buffer.running_mean[...], self.buffer.running_var[...] = 0, 1
-            self.buffer.num_batches_tracked[...] = 0
-
-    def num_products(self, input_shape: Shape) -> int:
-        """One for each element, by 1 / std, and with `affine` one more, by weight."""
-        return size_of(input_shape) * (1 + self.affine)
-
     def output_shape(self, input_shape: Shape) -> Shape:
         """The input's shape. Raises ValueError for an input that a training step doesn't take."""
         self.check_shape(input_shape)
@@ -121,15 +84,6 @@ class BatchNorm(LayerWithBuffers):
         deviation = 1 / np.sqrt(variance + self.eps)
         normalized = centered * deviation
         return self._affine(normalized), (normalized, deviation, mean, variance)
-
-    def infer(self, input: Array) -> Array:
-        """The output, normalized by the running values."""
-        if not self.track_running_stats:
-            return self.forward(input)[0]
-        self.check_shape(input.shape)
-        across = self._across(input.ndim)
-        deviation = 1 / np.sqrt(self.buffer.running_var + self.eps)
-        return self._affine((input - self.buffer.running_mean[across]) * deviation[across])
 
     def backward(self, saved: tuple[Array, ...], grad_output: Array) -> Array:
         """Write grad_weight and grad_bias, return grad_input."""
@@ -161,9 +115,7 @@ class BatchNorm(LayerWithBuffers):
         if self.track_running_stats and num_values:
             unbiased = variance * (num_values / (num_values - 1))
             momentum = 1 / self.buffer.num_batches_tracked if self.momentum is None else self.momentum
-            for running, of_batch in ((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased)):
-                running *= 1 - momentum
-                running += momentum * of_batch.ravel()
+            self._move_running(momentum, mean.ravel(), unbiased.ravel())
 
     def check_shape(self, input_shape: Shape) -> None:
         """Raise ValueError for a shape of input that the class doesn't take."""
@@ -173,21 +125,9 @@ class BatchNorm(LayerWithBuffers):
                 f"the input has shape {input_shape}"
             )
 
-    def _affine(self, normalized: Array) -> Array:
-        if not self.affine:
-            return normalized
-        across = self._across(normalized.ndim)
-        scaled: Array = self.param.weight[across] * normalized
-        return scaled + self.param.bias[across] if self.bias else scaled
-
     @staticmethod
     def _axes(array: Array) -> tuple[int, ...]:
         return (0, *range(2, array.ndim))
-
-    @staticmethod
-    def _across(num_dimensions: int) -> tuple[Any, ...]:
-        """The index that shapes a vector of features as the input."""
-        return (slice(None), *[np.newaxis] * (num_dimensions - 2))
 
 
 @dataclass(eq=False)

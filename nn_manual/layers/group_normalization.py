@@ -5,64 +5,37 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.normalization import OfRows
+from nn_manual.layers.of_channels import OfChannels
 
 
-class OverGroups(OfRows):
-    """Normalization over groups of channels, input (batch, channels, ...) to output of the same shape.
-
-    Parameters, where `affine`: weight and, unless `bias` is false, bias, one number of each for a channel.
-    """
-
-    affine: bool
-    bias: bool
+class OverGroups(OfChannels, OfRows):
+    """Normalization over groups of channels, input (batch, channels, ...) to output of the same shape."""
 
     @property
     @abstractmethod
     def num_rows(self) -> int:
         """How many groups there are."""
 
-    @property
-    @abstractmethod
-    def channels(self) -> int:
-        """How many channels there are."""
-
-    def parameter_shapes(self) -> dict[str, Shape]:
-        """weight and bias (channels,)."""
-        names = ("weight", "bias") if self.bias else ("weight",)
-        return dict.fromkeys(names, (self.channels,)) if self.affine else {}
-
-    def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: ARG002 - torch draws nothing here
-        """weight 1, bias 0."""
-        for name, parameter in vars(self.param).items():
-            parameter[...] = 1 if name == "weight" else 0
-
-    def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
-        """The output. Saved are `normalized` and `std`."""
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, ...]]:
+        """The output. Saved are `normalized` and `std`, and for running values the mean and the variance."""
         self.output_shape(input.shape)
-        normalized, std = self._normalized_rows(self._rows(input))
+        normalized, *statistics = self._normalized_rows(self._rows(input))
         normalized = normalized.reshape(input.shape)
-        if not self.affine:
-            return normalized, (normalized, std)
-        across = self._across(input.ndim)
-        output = normalized * self.param.weight[across]
-        if self.bias:
-            output += self.param.bias[across]
-        return output, (normalized, std)
+        return self._affine(normalized), (normalized, *statistics)
 
-    def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
+    def backward(self, saved: tuple[Array, ...], grad_output: Array) -> Array:
         """Write grad_weight and grad_bias, return grad_input.
 
         The sums over a channel's places are taken once: they give the parameters' gradients, and times weight / std the
         two means over a group.
         """
-        normalized, std = saved
+        normalized, std, *_ = saved
         self.check_gradient(grad_output, normalized.shape)
         batch, places = len(grad_output), math.prod(grad_output.shape[2:])
         shape = batch, self.num_rows, self.channels // self.num_rows, places
@@ -86,19 +59,10 @@ class OverGroups(OfRows):
         places = math.prod(input_shape[2:])
         return max(self.channels // self.num_rows * places, input_shape[0] * places if self.affine else 0)
 
-    def num_products(self, input_shape: Shape) -> int:
-        """One for each element, by 1 / std, and with `affine` one more, by weight."""
-        return math.prod(input_shape) * (1 + self.affine)
-
     def _rows(self, images: Array) -> Array:
         """(batch * groups, numbers of a group)."""
         size = self.channels // self.num_rows * math.prod(images.shape[2:])
         return images.reshape(len(images) * self.num_rows, size)
-
-    @staticmethod
-    def _across(num_dims: int) -> tuple[Any, ...]:
-        """The index that shapes a vector of channels as the input."""
-        return (slice(None), *[np.newaxis] * (num_dims - 2))
 
 
 @dataclass(eq=False)

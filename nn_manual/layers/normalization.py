@@ -57,12 +57,14 @@ class OfRows(Layer):
 
     eps: float
 
-    def _normalized_rows(self, input: Array) -> tuple[Array, Array]:
-        """`normalized`, and `std` (rows, 1)."""
-        centered = input - mean_over(input, 1)
-        std = np.sqrt(mean_over(centered * centered, 1) + self.eps)
+    def _normalized_rows(self, input: Array) -> tuple[Array, Array, Array, Array]:
+        """`normalized`; and `std`, the mean and the variance, each (rows, 1)."""
+        mean = mean_over(input, 1)
+        centered = input - mean
+        variance = mean_over(centered * centered, 1)
+        std = np.sqrt(variance + self.eps)
         normalized = np.divide(centered, std, out=centered)
-        return normalized, std
+        return normalized, std, mean, variance
 
     def _grad_of_rows(self, grad_normalized: Array, normalized: Array, std: Array) -> Array:
         """`grad_input`."""
@@ -143,7 +145,7 @@ class LayerNorm(OfRows, OverLastDimensions):
         """The output. Saved are `normalized` and `std`."""
         self.output_shape(input.shape)
         shape = input.shape
-        normalized, std = self._normalized_rows(self.examples_as_rows(input))
+        normalized, std, *_ = self._normalized_rows(self.examples_as_rows(input))
         output = normalized
         if self.elementwise_affine:
             output = output * self.param.weight.ravel()

@@ -27,9 +27,10 @@ class LPPool(Pooling):
                      where(output == 0, 0, scale * grad_output * (windows / output)**(p - 1))
 
     Derivation: with t = output**p, d output / d t = output**(1 - p) / p, and d t / d number = scale p number**(p - 1).
-    If windows overlap, a number lies in several: their gradients add. Where the sum is 0, torch takes 0. Another p
-    than 1 and the even ones would have no root of a negative sum. Raises ValueError for it, for sizes out of range, an
-    input of another shape or smaller than the window, and a gradient that is not shaped as the output.
+    If windows overlap, a number lies in several: their gradients add. Where the sum is 0, torch takes 0. With
+    another p than 1 and the even ones, the numbers must be positive: a negative one has no such power, or its sum no
+    root. Both are NaN. Raises ValueError for a p that isn't above 0 and finite, for sizes out of range, an input of
+    another shape or smaller than the window, and a gradient that is not shaped as the output.
     """
 
     padding = 0
@@ -40,8 +41,10 @@ class LPPool(Pooling):
     ceil_mode: bool = False
 
     def __post_init__(self) -> None:
-        if self.norm_type != 1 and not (self.norm_type > 0 and self.norm_type % 2 == 0):
-            raise ValueError(f"norm_type must be 1 or even, not {self.norm_type}")
+        if not 0 < self.norm_type < math.inf:
+            raise ValueError(f"norm_type must be above 0 and finite, not {self.norm_type}")
+        if self.norm_type != 1 and self.norm_type % 2:
+            self.domain = "positive"
         self.windows = self._windows(1)
 
     def output_shape(self, input_shape: Shape) -> Shape:

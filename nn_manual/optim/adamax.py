@@ -11,7 +11,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.optim.checked_settings import check_at_least_0, check_betas
-from nn_manual.optim.l2 import WithL2
+from nn_manual.optim.l2 import WithEitherDecay, WithL2
 
 
 @dataclass(eq=False)
@@ -81,11 +81,12 @@ class Adamax(WithL2):
 
 
 @dataclass(eq=False)
-class RAdam(WithL2):
+class RAdam(WithEitherDecay):
     """Rectified Adam (Liu et al., 2020), as torch.optim.RAdam.
 
         direction  = -grad if maximize else grad
-        direction  = direction + weight_decay * param
+        direction  = direction  if decoupled_weight_decay  else  direction + weight_decay * param
+        param      = param - lr * weight_decay * param  if decoupled_weight_decay  else  param
         exp_avg    = beta1 * exp_avg + (1 - beta1) * direction
         exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * direction**2
         mean       = exp_avg / (1 - beta1**step)
@@ -106,16 +107,18 @@ class RAdam(WithL2):
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     weight_decay: float = 0.0
+    decoupled_weight_decay: bool = False
     maximize: bool = False
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """Steps before and after the sixth; betas that are never rectified, and soon; all settings together."""
+        """Steps before and after the sixth; betas that are never rectified, and soon; both weight decays; maximize."""
         return [
             {},
             {"betas": (0.5, 0.9)},
             {"betas": (0.0, 0.0), "eps": 0.5},
             {"betas": (0.9, 0.99), "weight_decay": 0.1},
+            {"betas": (0.8, 0.9), "weight_decay": 0.1, "decoupled_weight_decay": True},
             {"maximize": True, "betas": (0.8, 0.95), "eps": 0.01, "weight_decay": 0.01},
         ]
 
@@ -141,6 +144,7 @@ class RAdam(WithL2):
         step_size = self.lr / (1 - beta1**step)
         return {
             "weight_decay": self.weight_decay,
+            "decay": 1 - self.lr * self.weight_decay,
             "keep": beta1,
             "add": 1 - beta1,
             "keep_sq": beta2,

@@ -11,11 +11,11 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.optim.checked_settings import check_at_least_0, check_betas
-from nn_manual.optim.l2 import WithL2
+from nn_manual.optim.l2 import WithEitherDecay
 
 
 @dataclass(eq=False)
-class NAdam(WithL2):
+class NAdam(WithEitherDecay):
     """Adam with Nesterov's momentum (Dozat, 2016), as torch.optim.NAdam.
 
         direction  = -grad if maximize else grad
@@ -97,11 +97,7 @@ class NAdam(WithL2):
         """The formulas, on one block."""
         mu_product, exp_avg, exp_avg_sq = vectors["mu_product"], vectors["exp_avg"], vectors["exp_avg_sq"]
         mu, mu_next = coefficients["mu"], coefficients["mu_next"]
-        if self.decoupled_weight_decay:
-            direction = -grad if self.maximize else grad
-            param *= coefficients["decay"]
-        else:
-            direction = self.direction(param, grad, coefficients)
+        direction = self.direction(param, grad, coefficients)
         mu_product += coefficients["initial"]
         mu_product *= mu
         exp_avg *= coefficients["keep"]

@@ -44,10 +44,13 @@ def main(
     classes: Sequence[str] = (),
 ) -> int:
     """Run these parts, by default all. Returns 0, or 1 if a figure is missed. `nets` are the random nets to run; with
-    `only_slices` they run only in slices. `classes` are the names of those that are mutated, by default all.
+    `only_slices` they run only in slices. `classes` are the names of those that are mutated, and for samples alone of
+    torch's, by default all.
     """
     owners = [subject.owner.__name__ for subject in subjects()]
-    for what, given, known in (("part", parts, list(PARTS)), ("class", classes, owners)):
+    others = [*vars(torch.nn), *vars(torch.optim)] if [*parts] == ["samples"] else []
+    mutated = [each for each in classes if each not in others]
+    for what, given, known in (("part", parts, list(PARTS)), ("class", mutated, owners)):
         if unknown := sorted({*given} - {*known}):
             print(f"unknown {what} {', '.join(unknown)}; known: {', '.join(known)}")
             return 2

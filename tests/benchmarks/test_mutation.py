@@ -16,7 +16,7 @@ from benchmarks.mutation.handwritten_layers import LAYERS
 from benchmarks.mutation.mutants import Mutant, mutants, previous
 from benchmarks.mutation.score import score
 from benchmarks.mutation.smallest import Fault, smallest, tensors
-from benchmarks.mutation.subjects import LAYER_HELPERS, LOSS_HELPERS, first_with_l2, subjects
+from benchmarks.mutation.subjects import LAYER_HELPERS, LOSS_HELPERS, firsts_with_direction, subjects
 from benchmarks.mutation.survivors import SURVIVORS
 from every_component import family_of
 
@@ -54,7 +54,7 @@ def test_every_component_with_a_formula_is_a_subject() -> None:
     owners = [owner for kind in (Layer, Loss, Optimizer, Scheduler) for owner in components(kind).values()]
     families = {family_of(owner): owner for owner in reversed(owners)}  # Conv1d has all formulas of Conv2d
     paddings = {layers.ConstantPad1d, layers.ReflectionPad1d, layers.ReplicationPad1d, layers.ZeroPad1d}
-    of_others = {layers.AvgPool3d, layers.BatchNorm2d, layers.InstanceNorm1d}  # as AvgPool1d, ...
+    of_others: set[type] = {layers.AvgPool3d, layers.BatchNorm2d, layers.InstanceNorm1d}  # as AvgPool1d, ...
     of_others |= {layers.Dropout1d, layers.FeatureAlphaDropout, layers.Softmax2d, layers.StochasticDepth}
     of_others |= {layers.PaddedLSTM, layers.PaddedRNN, layers.PaddedTimePool, layers.TransformerEncoderLayer}
     assert SUBJECTS.keys() == {*families.values(), *paddings, Sequential} - of_others
@@ -101,7 +101,8 @@ def test_every_kind_of_mistake_is_made_in_every_method_that_computes() -> None:
 def methods_that_compute(owner: type) -> set[str]:
     computing = {
         *("forward", "backward", "backward_parameters", "backward_target", *LAYER_HELPERS, *LOSS_HELPERS),
-        *("infer", "derivative", "term", "_affine", "update_buffers", "_move", "counted", "_labels", "_q"),
+        *("infer", "derivative", "term", "_affine", "update_buffers", "_move", "_move_running"),
+        *("counted", "_labels", "_q"),
         *("run", "summed", "joined"),
         *("coefficients", "decay_factor", "decay", "direction", "move", "_ratio"),
         *("lr", "observe", "momentum", "_phases", "_at", "_between"),
@@ -113,7 +114,7 @@ def methods_that_compute(owner: type) -> set[str]:
     others = {base for base in owner.__mro__[1:] if base in SUBJECTS}  # whose methods are mutated there
     own = [vars(base) for base in owner.__mro__ if base not in CONTRACTS | others]
     found = computing & {name for members in own for name, value in members.items() if callable(value)}
-    if issubclass(owner, WithL2) and owner is not first_with_l2():
+    if issubclass(owner, WithL2) and owner not in firsts_with_direction():
         found.discard("direction")  # which is mutated there
     if not issubclass(owner, Loss | Layer):
         return found

@@ -24,6 +24,12 @@ from nn_manual.optim import SGD
 #: Of shape (4, 3).
 INPUT = torch.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75], [-2.0, 1.0, 0.1], [0.3, 0.9, -1.1]], dtype=torch.float64)
 CLASSES = torch.tensor([0, 2, 1, 1])
+#: (2, 2, 4, 3), and what draws their windows: more than there are images, as torch takes it.
+IMAGES = torch.arange(48.0, dtype=torch.float64).reshape(2, 2, 4, 3) % 7
+SAMPLES = torch.tensor([[[0.1, 0.9], [0.6, 0.2]]] * 3, dtype=torch.float64)
+#: The layer inside of an encoder, whose first dimension is the batch, or the time.
+ENCODER_LAYER = torch.nn.TransformerEncoderLayer(2, 1, 3, 0.0, torch.nn.functional.gelu, batch_first=True, bias=False)
+TIME_FIRST = torch.nn.TransformerEncoderLayer(2, 2, 3, 0.0, norm_first=True)
 
 
 def sample(name: str, *inputs: Any, **arguments: Any) -> Sample:
@@ -52,6 +58,18 @@ def sample(name: str, *inputs: Any, **arguments: Any) -> Sample:
             Verdict(ADAPTED, "weight must be finite and at least 0, not -2.0, that of class 1"),
         ),
         (
+            sample("BCELoss", INPUT[0, 0], INPUT[3, 0], weight=-INPUT[0, 0]),
+            Verdict(ADAPTED, "BCELoss: weight must be a list of numbers or None, not -0.5"),
+        ),
+        (
+            sample("BCEWithLogitsLoss", INPUT, INPUT.abs() / 2, weight=INPUT[0, 0]),
+            Verdict(ADAPTED, "BCEWithLogitsLoss: weight must be a list of numbers or None, not 0.5"),
+        ),
+        (
+            sample("FractionalMaxPool2d", IMAGES, kernel_size=2, output_size=(2, 1), _random_samples=SAMPLES),
+            Verdict(EQUAL),
+        ),
+        (
             sample("MultiLabelSoftMarginLoss", INPUT, (INPUT > 0).to(torch.int64)),
             Verdict(ADAPTED, "MultiLabelSoftMarginLoss takes equal dtypes, not prediction float64 and target int64"),
         ),
@@ -59,7 +77,23 @@ def sample(name: str, *inputs: Any, **arguments: Any) -> Sample:
             sample("Embedding", CLASSES, num_embeddings=3, embedding_dim=2, max_norm=1.0),
             Verdict(REFUSED, "Embedding has no setting max_norm"),
         ),
-        (sample("LazyLinear", INPUT, out_features=2), Verdict(MISSING)),
+        (
+            sample("LazyLinear", INPUT, out_features=2),
+            Verdict(ADAPTED, "LazyLinear isn't here: Linear, whose sizes are written out"),
+        ),
+        (
+            sample("LazyConv1d", INPUT, out_channels=2, kernel_size=2),  # without a batch, too
+            Verdict(ADAPTED, "LazyConv1d isn't here: Conv1d, whose sizes are written out"),
+        ),
+        (
+            sample("TransformerEncoder", INPUT[None, :, :2], encoder_layer=ENCODER_LAYER, num_layers=2),
+            Verdict(EQUAL),
+        ),
+        (
+            sample("TransformerEncoder", INPUT[:, None, :2], encoder_layer=TIME_FIRST, num_layers=1),
+            Verdict(ADAPTED, "TransformerEncoderLayer takes the batch first"),
+        ),
+        (sample("CosineSimilarity", INPUT), Verdict(MISSING)),
         (
             sample("GaussianNLLLoss", INPUT, INPUT, INPUT.abs()),
             Verdict(NO_FIT, "it takes more than a prediction and a target"),
@@ -74,8 +108,13 @@ def sample(name: str, *inputs: Any, **arguments: Any) -> Sample:
         ),
         (
             sample("KLDivLoss", INPUT, -INPUT.abs()),
-            Verdict(NO_FIT, "torch's own loss, or a gradient of it, isn't finite"),
+            Verdict(NO_FIT, "torch's own value, or a gradient of it, isn't finite"),
         ),
+        (
+            sample("LPPool1d", INPUT[None], norm_type=1.5, kernel_size=3),  # of negative numbers
+            Verdict(NO_FIT, "torch's own value, or a gradient of it, isn't finite"),
+        ),
+        (sample("LPPool1d", INPUT[None].abs(), norm_type=1.5, kernel_size=2), Verdict(EQUAL)),
     ],
     ids=str,
 )  # fmt: skip

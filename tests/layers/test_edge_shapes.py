@@ -62,6 +62,8 @@ from nn_manual.layers import (
     FeatureAlphaDropout,
     Flatten,
     Fold,
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
     GroupNorm,
     Hardshrink,
     Hardsigmoid,
@@ -161,6 +163,8 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (Softmax2d(), [(0, 2, 1, 1), (1, 2, 0, 3), (1, 1, 1, 1), (2, 0, 1, 1)]),
     (LocalResponseNorm(3), [(0, 2, 1), (1, 1, 1), (2, 0, 1), (1, 2, 0, 3)]),
     *((layer(2, 1), [(0, 1, *size), (1, 1, *size)]) for layer, size in [(LPPool1d, (1,)), (LPPool3d, (1, 1, 1))]),
+    (FractionalMaxPool2d(2, 2), [(0, 1, 3, 3), (1, 2, 3, 4)]),
+    (FractionalMaxPool3d(1, output_ratio=0.5), [(0, 1, 2, 2, 3), (1, 1, 2, 3, 4)]),
     (LPPool2d(4, 2, ceil_mode=True), [(0, 1, 3, 2), (1, 1, 2, 2)]),
     (Unfold(2, padding=1), [(0, 1, 2, 2), (1, 1, 1, 1)]),
     (Fold(2, 1), [(0, 2, 4), (1, 1, 4)]),
@@ -225,6 +229,7 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (InstanceNorm1d(2), [(0, 2, 2), (2, 2, 0), (1, 2, 2)]),
     (InstanceNorm2d(2, affine=True), [(2, 2, 0, 2), (2, 2, 1, 2)]),  # without examples, torch's fails
     (InstanceNorm2d(2), [(0, 2, 2, 2)]),
+    (InstanceNorm2d(2, track_running_stats=True), [(2, 2, 1, 2)]),
     (InstanceNorm3d(1), [(0, 1, 1, 2, 1), (1, 1, 1, 2, 1)]),
     (BatchNorm3d(2), [(0, 2, 1, 1, 1), (2, 2, 0, 1, 1), (2, 2, 1, 1, 1)]),
     (PixelShuffle(2), [(1, 0, 1, 1), (1, 4, 1, 1)]),  # without examples, torch's backward fails

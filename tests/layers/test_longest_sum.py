@@ -41,6 +41,8 @@ from nn_manual.layers import (
     Dropout3d,
     FeatureAlphaDropout,
     Fold,
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
     GroupNorm,
     InstanceNorm1d,
     InstanceNorm2d,
@@ -68,6 +70,8 @@ from nn_manual.registry import components
 #: Layer, shape of its input, and the longest of its sums, with where that is.
 TABLE: list[tuple[Layer, Shape, int]] = [
     (LPPool1d(2, 3), (1, 1, 6), 3),
+    (FractionalMaxPool2d(3, [2, 4]), (1, 1, 8, 8), 6),  # the windows that may have a number
+    (FractionalMaxPool3d(2, output_ratio=0.5), (1, 1, 4, 5, 4), 8),
     (LPPool2d(4, [2, 3], stride=1), (1, 1, 4, 4), 6),
     (LPPool3d(2, 2, stride=1), (1, 1, 4, 4, 4), 8),
     (AdaptiveMaxPool1d(2), (1, 1, 5), 2),  # the bins of 3 overlap

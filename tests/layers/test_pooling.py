@@ -27,6 +27,7 @@ from nn_manual import (
     MaxPool3d,
 )
 from nn_manual.arrays import Array, Shape
+from nn_manual.check.catalogue.cases import layer_cases
 from nn_manual.layers.windows import of_each
 
 MAX: list[Any] = [MaxPool1d, MaxPool2d, MaxPool3d]
@@ -293,14 +294,17 @@ def test_the_largest_of_bins_as_in_torch(num_dims: int) -> None:
 
 @pytest.mark.parametrize("num_dims", [1, 2, 3])
 def test_norms_as_in_torch(num_dims: int) -> None:
-    """With windows that are all 0, numbers below 0, and windows beyond the image."""
+    """With windows beyond the image, and where the power takes them, windows that are all 0 and numbers below 0."""
     generator = np.random.default_rng(0)
-    for norm_type in (1, 2, 2.0, 4):
+    for norm_type in (1, 2, 2.0, 4, 3, 1.5, 0.5):
         for ceil_mode in (False, True):
             settings = norm_type, 3, int(generator.integers(1, 4))
-            input = generator.integers(-2, 3, (2, 2, *[5 + ceil_mode] * num_dims)).astype(float)
-            input[0] = 0
             ours = LP[num_dims - 1](*settings, ceil_mode=ceil_mode)
+            shape = 2, 2, *[5 + ceil_mode] * num_dims
+            input = generator.integers(-2, 3, shape).astype(float)
+            input[0] = 0
+            if ours.domain == "positive":
+                input = generator.integers(1, 4, shape).astype(float)
             leaf = torch.from_numpy(input.copy()).requires_grad_()
             theirs = getattr(torch.nn, f"LPPool{num_dims}d")(*settings, ceil_mode=ceil_mode)(leaf)
             output, saved = ours.forward(input)
@@ -311,6 +315,30 @@ def test_norms_as_in_torch(num_dims: int) -> None:
             np.testing.assert_allclose(ours.backward(saved, grad_output), leaf.grad.numpy(), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("norm_type", [3, 1.5, 0.5])
+def test_other_powers_of_positive_numbers_pass_the_check(norm_type: float) -> None:
+    """No example has them: a net may give a layer any number."""
+    layer = LPPool2d(norm_type, 2, stride=1)
+    for case in layer_cases(layer, (2, 1, 3, 3), "float32", seed=0, upstreams=["random"]):
+        assert case.failure is None, case
+
+
+@pytest.mark.parametrize("norm_type", [3, 1.5, 0.5])
+def test_other_powers_of_negative_numbers_are_nan_as_in_torch(norm_type: float) -> None:
+    """Or their sum has a root that is NaN."""
+    input = np.array([[[-2.0, -1, 0, 0, 1, 2, -2, 1, 0, 1, 0, -1]]])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        output, saved = LPPool1d(norm_type, 2).forward(input)
+        grad_input = LPPool1d(norm_type, 2).backward(saved, np.ones_like(output))
+    leaf = torch.from_numpy(input.copy()).requires_grad_()
+    theirs = torch.nn.LPPool1d(norm_type, 2)(leaf)
+    theirs.sum().backward()
+    assert leaf.grad is not None
+    assert np.isnan(output).tolist() == [[[True, False, False, True, False, True]]]
+    np.testing.assert_allclose(output, theirs.detach().numpy(), rtol=1e-14)
+    np.testing.assert_allclose(grad_input, leaf.grad.numpy(), rtol=1e-14)
+
+
 def test_norms_by_hand() -> None:
     """sqrt(9 + 16) = 5; the gradient of 3 is 3 / 5."""
     pool = LPPool1d(2, 2)
@@ -319,7 +347,7 @@ def test_norms_by_hand() -> None:
     np.testing.assert_allclose(pool.backward(saved, np.array([[[10.0, 10]]])), [[[6, 8, 0, 0]]], rtol=1e-15)
 
 
-@pytest.mark.parametrize("norm_type", [0, 0.5, 3, -2, math.inf, math.nan])
+@pytest.mark.parametrize("norm_type", [0, -2, math.inf, math.nan])
 def test_a_power_out_of_range(norm_type: float) -> None:
-    with pytest.raises(ValueError, match=r"^norm_type must be 1 or even, not"):
+    with pytest.raises(ValueError, match=r"^norm_type must be above 0 and finite, not"):
         LPPool1d(norm_type, 2)

@@ -44,7 +44,10 @@ SETTINGS = {
     ),
     "Adadelta": _every(rho=(0.9, 0.5, 0.0, 1.0), eps=(1e-6, 0.1), weight_decay=(0, 0.1), maximize=(False, True)),
     "Adamax": _every(betas=((0.9, 0.999), (0.0, 0.5)), eps=(1e-8, 0.1), weight_decay=(0, 0.1), maximize=(False, True)),
-    "RAdam": _every(betas=((0.9, 0.999), (0.0, 0.8)), eps=(1e-8, 0.1), weight_decay=(0, 0.1), maximize=(False, True)),
+    "RAdam": _every(
+        betas=((0.9, 0.999), (0.0, 0.8)), eps=(1e-8, 0.1), weight_decay=(0, 0.1), decoupled_weight_decay=(False, True),
+        maximize=(False, True),
+    ),
     "NAdam": _every(
         betas=((0.9, 0.999), (0.0, 0.5)), eps=(1e-8, 0.1), weight_decay=(0, 0.1), momentum_decay=(4e-3, 1),
         decoupled_weight_decay=(False, True), maximize=(False, True),

@@ -17,6 +17,7 @@ import torch
 from nn_manual.check.many_steps.ring import NOISE
 from nn_manual.check.step.anchored_run import AnchoredRun, Tensors, taken
 from nn_manual.check.step.tree import Item
+from nn_manual.check.twin.modules import WithSamples
 from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 
 
@@ -64,10 +65,42 @@ class _WithoutOut:
         self._v.copy_(right)
 
 
+class _AsOneBatch(torch.autograd.Function):
+    """A function of an input and of samples, which torch.vmap would run on one step after the other, and warn of it. It
+    treats each example by itself: so here the steps are examples of one batch.
+    """
+
+    @staticmethod
+    def forward(function: Any, *operands: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError("it runs under torch.vmap alone")
+
+    @staticmethod
+    def setup_context(context: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int, ...], function: Any, *operands: torch.Tensor) -> tuple[torch.Tensor, int]:
+        merged = [each.movedim(dim, 0).flatten(0, 1) for each, dim in zip(operands, in_dims[1:], strict=True)]
+        output: torch.Tensor = function(*merged)
+        steps = info.batch_size
+        return output.reshape(steps, len(output) // steps, *output.shape[1:]), 0
+
+
+class _FractionalMaxPool(WithSamples):
+    """torch.nn's fractional pooling of many steps."""
+
+    def forward(self, input: torch.Tensor, samples: torch.Tensor | None = None) -> torch.Tensor:
+        """The output."""
+        output: torch.Tensor = _AsOneBatch.apply(super().forward, input, samples)  # type: ignore[no-untyped-call]  # torch has no types
+        return output
+
+
 def stackable(module: torch.nn.Module) -> torch.nn.Module:
     """The module; where torch.vmap makes it compute something else, or nothing, made to compute the same."""
     if type(module) is torch.nn.Embedding and module.padding_idx is not None:
         module.__class__ = PaddedEmbedding
+    if isinstance(module, WithSamples):
+        module.__class__ = type(type(module).__name__, (_FractionalMaxPool, type(module)), {})
     for inner in module.modules():
         if type(inner).__name__ == "_SpectralNorm":
             inner.__class__ = type("SpectralNorm", (_WithoutOut, type(inner)), {})

@@ -18,8 +18,10 @@ from nn_manual.layers.composite import buffer_shapes, counter_names
 #: Classes of torch.nn that draw random numbers in training: two right ones would differ. A test runs each of them.
 RANDOM = {
     *("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"),
-    *("RReLU", "FractionalMaxPool2d", "FractionalMaxPool3d"),
+    "RReLU",
 }
+#: Those that draw, and can be given what they would draw.
+FRACTIONAL = "FractionalMaxPool2d", "FractionalMaxPool3d"
 
 
 class CannotStandIn(Exception):  # noqa: N818 - says what doesn't fit, not that something broke
@@ -114,6 +116,27 @@ class Upsample(torch.nn.Upsample):
         super().__init__(scale_factor=tuple(scale_factor.tolist()) if several else scale_factor, **settings)
 
 
+class WithSamples(torch.nn.Module):
+    """torch.nn's fractional pooling with given samples: it would draw others. In evaluation, where it draws, too, each
+    is 1/2, as in ours.
+    """
+
+    kernel_size: Any
+    output_size: Any
+    output_ratio: Any
+
+    def forward(self, input: torch.Tensor, samples: torch.Tensor | None = None) -> torch.Tensor:
+        """The output."""
+        num_dims = input.ndim - 2
+        if samples is None:
+            samples = input.new_full((*input.shape[:2], num_dims), 0.5)
+        function = getattr(torch.nn.functional, f"fractional_max_pool{num_dims}d")
+        output: torch.Tensor = function(
+            input, self.kernel_size, self.output_size, self.output_ratio, _random_samples=samples
+        )
+        return output
+
+
 def weight_norm(*, layer: Layer, name: str, dim: int | None) -> torch.nn.Module:
     """torch's weight normalization of torch's class for the layer."""
     module: torch.nn.Module = parametrizations.weight_norm(_inside(layer), name, -1 if dim is None else dim)
@@ -141,6 +164,7 @@ ADAPTED: dict[str, Callable[..., torch.nn.Module]] = {
     "Upsample": Upsample,
     "SpectralNorm": spectral_norm,
     "WeightNorm": weight_norm,
+    **{name: type(name, (WithSamples, getattr(torch.nn, name)), {}) for name in FRACTIONAL},
     **{name: type(name, (_PaddedByItself, getattr(torch.nn, name)), {}) for name in ("Conv1d", "Conv2d", "Conv3d")},
     **{name: type(name, (_OutputAlone, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
     **{f"Padded{name}": type(name, (_OverLengths, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},

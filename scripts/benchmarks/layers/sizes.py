@@ -83,6 +83,8 @@ IMAGES = {
     **_of_each_dimension("ZeroPad", padding=1),
     **_of_each_dimension("ConstantPad", padding=1, value=0.5),
     "FeatureAlphaDropout": _channels(2),
+    "FractionalMaxPool2d": _channels(2, kernel_size=2, output_ratio=0.5),
+    "FractionalMaxPool3d": _channels(3, kernel_size=2, output_ratio=0.5),
     "GroupNorm": _channels(2, "num_channels", num_groups=4),
     "LocalResponseNorm": _channels(2, size=3),
     "ChannelShuffle": _channels(2, groups=2),

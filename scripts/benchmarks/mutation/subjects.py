@@ -42,7 +42,7 @@ LAYER_HELPERS = (
     *("_derivatives", "_nonlinearity", "_weight", "_count", "_scale", "matrices", "_neighbours", "_normalized_rows"),
     *("_grad_of_rows", "_places", "_image", "_write_grad_weight", "_add_bias", "_write_grad_bias"),
     *("around", "back", "sources", "moved", "moved_back", "_largest", "_to_places", "_take_larger"),
-    *("_over", "columns", "images"),
+    *("_over", "columns", "images", "_corners", "_first"),
     *("_attend", "_map", "_map_backward", "_scores", "_exponential", "function", "passes", "write_grad_weight"),
     *("weight_of", "write_grads", "_norm", "_matrix", "_products", "_iterate", "_normalize", "_value"),
 )
@@ -122,7 +122,7 @@ def _layer(owner: type[Layer]) -> Subject:
         "infer": ((infer,), infer),
         "_affine": ((output | infer,), output | infer),
         "update_buffers": ((), buffers),
-        "_move": ((), buffers),
+        **dict.fromkeys(("_move", "_move_running"), ((), buffers)),
         "backward": ((grad_input,), grads),
         "derivative": ((grad_input,), grads),
         "backward_parameters": ((), frozenset(parameters)),
@@ -171,14 +171,15 @@ def _optimizer(owner: type[Optimizer]) -> Subject:
     returns: dict[str, Returns] = {"move": ()}
     returns |= dict.fromkeys(("coefficients", "decay_factor", "decay", "direction", "_ratio"), (anything,))
     methods = {name: (returns[name], anything) for name in returns if hasattr(owner, name)}
-    if issubclass(owner, WithL2) and owner is not first_with_l2():
+    if "direction" in methods and owner not in firsts_with_direction():
         del methods["direction"]  # which is mutated there
     return Subject(owner, methods, _optimizer_trials)
 
 
-def first_with_l2() -> type[Optimizer]:
-    """The first optimizer whose formulas begin with L2 regularization."""
-    return next(owner for owner in components(Optimizer).values() if issubclass(owner, WithL2))
+def firsts_with_direction() -> set[type[Optimizer]]:
+    """The first optimizer with each way to L2 regularization."""
+    owners = [owner for owner in components(Optimizer).values() if issubclass(owner, WithL2)]
+    return set({owner.direction: owner for owner in reversed(owners)}.values())
 
 
 def _scheduler(owner: type[Scheduler]) -> Subject:

@@ -82,6 +82,7 @@ THREE_SIGNS = (
 SMOOTHED = "q, total = (np.full_like(row_weight, smoothed, shape=(len(starts), classes)), row_weight.sum())"
 POLYNOMIAL = "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram @ gram)"
 ITERATION = "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogonal"
+INSTANCE_MEANS = "means = (rows.reshape(-1, self.num_features).mean(axis=0) for rows in (mean, unbiased))"
 MASKED = "kept = probability if mask is None else np.multiply(probability, mask[part], out=probability)"
 GRAD_QUERY = "np.matmul(grad_scores, key[part], out=grad_query[part])"
 
@@ -163,9 +164,10 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             ("unbiased = variance * (num_values / (num_values - 1))", "unbiased = (variance * (num_values / (num_values - 1))).T", RAVELED),
             ("unbiased = variance * (num_values / (num_values - 1))", "unbiased = variance.T * (num_values / (num_values - 1))", RAVELED),
             ("self.track_running_stats", "True", NO_BUFFERS),
-            ("((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased))", "((self.buffer.running_mean, mean.T), (self.buffer.running_var, unbiased))", RAVELED),
-            ("((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased))", "((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased.T))", RAVELED),
-            ("running += momentum * of_batch.ravel()", "running += momentum * of_batch.T.ravel()", RAVELED),
+            ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.T.ravel(), unbiased.ravel())", RAVELED),
+            ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.ravel(), unbiased.T.ravel())", RAVELED),
+            ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.ravel().T, unbiased.ravel())", RAVELED),
+            ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.ravel(), unbiased.ravel().T)", RAVELED),
         )
     },
     **{
@@ -174,6 +176,16 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             ("infer", "self.check_shape(input.shape)", "pass", SHAPE_CHECKED),
             ("infer", "self.check_shape(input.shape)", "input.shape", SHAPE_CHECKED),
             ("_move", "self.track_running_stats and num_values", "True", NOT_EMPTY),
+        )
+    },
+    **{
+        ("InstanceNorm1d.update_buffers", line, mutated): proof
+        for line, mutated, proof in (
+            ("num_places = normalized.size // len(mean)", "num_places = normalized.size * 1.001 // len(mean)", FLOORED),
+            ("num_places = normalized.size // len(mean)", "num_places = (normalized.size + 1e-08) // len(mean)", FLOORED),
+            ("unbiased = variance * (num_places / (num_places - 1))", "unbiased = (variance * (num_places / (num_places - 1))).T", RAVELED),
+            ("unbiased = variance * (num_places / (num_places - 1))", "unbiased = variance.T * (num_places / (num_places - 1))", RAVELED),
+            (INSTANCE_MEANS, INSTANCE_MEANS.replace("(rows.", "(rows.T."), RAVELED),
         )
     },
     ("BatchNorm1d.infer", "return self.forward(input)[0]", "return self.forward(input + 1e-08)[0]"): SHIFTED,

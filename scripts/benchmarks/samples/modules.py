@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.samples.module_runs import WITH_STATE, of_our_layer, of_our_loss, of_torch_layer, of_torch_loss
+from benchmarks.samples.module_runs import SAMPLES, WITH_STATE, of_our_layer, of_our_loss, of_torch_layer, of_torch_loss
 from benchmarks.samples.verdicts import (
     ADAPTED,
     DIFFERENT,
@@ -23,18 +23,21 @@ from benchmarks.samples.verdicts import (
     REFUSED,
     NoFit,
     Refused,
+    Results,
     Verdict,
     as_in_a_config,
     difference,
     refusing,
 )
+from benchmarks.samples.written_out import is_lazy, settings_of, with_sizes
 from nn_manual.check.twin.model import reference_settings
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.registry import components
 
-#: Settings that say where and how torch computes, and names that torch has given up: docs/torch.md.
-NOT_OURS = {"device", "dtype", "inplace", "size_average", "reduce"}
+#: Settings that say where and how torch computes, and names that torch has given up: docs/torch.md. And random numbers,
+#: which are given to ours, too.
+NOT_OURS = {"device", "dtype", "inplace", "size_average", "reduce", SAMPLES}
 #: Defaults of settings that stand in no signature: torch's recurrent classes take any keyword.
 DEFAULTS = {"batch_first": False, "proj_size": 0}
 
@@ -64,6 +67,11 @@ class Sample:
 
     def verdict(self) -> Verdict:
         """What ours makes of it. If it is refused, the first of FORMS counts in which it is equal."""
+        if is_lazy(self.module_class):
+            plain = self._with_sizes()
+            word = plain.verdict().word
+            why = f"{self.name} isn't here: {plain.name}, whose sizes are written out"
+            return Verdict(ADAPTED if word == EQUAL else word, why)
         verdict = self._as_it_is()
         if verdict.word == REFUSED:
             for form in FORMS:
@@ -71,6 +79,11 @@ class Sample:
                 if other is not None and other._is_equal():
                     return Verdict(ADAPTED, verdict.why)
         return verdict
+
+    def _with_sizes(self) -> Sample:
+        """That of the class without Lazy."""
+        plain, arguments = with_sizes(self.module_class, dict(self.arguments), self.inputs[0])
+        return replace(self, module_class=plain, arguments=arguments)
 
     def _is_equal(self) -> bool:
         try:
@@ -105,12 +118,12 @@ class Sample:
         _fill(module)
         if self.is_loss:
             torchs, upstream = of_torch_loss(module, self.inputs), 0.0
-            if not all(np.isfinite(array).all() for array in torchs.values()):
-                raise NoFit("torch's own loss, or a gradient of it, isn't finite")
+            _check_finite(torchs)
             found = of_our_loss(self._made(ours), self.inputs)
             torchs = {name: array for name, array in torchs.items() if name in found or name != "grad_target"}
         else:
             torchs, upstream = of_torch_layer(module, self.inputs[0])
+            _check_finite(torchs)
             found = of_our_layer(module, self._made(ours), self.inputs[0])
         what = difference(found, torchs, upstream)
         return Verdict(DIFFERENT, what) if what else Verdict(EQUAL)
@@ -120,7 +133,8 @@ class Sample:
         known = {field.name for field in dataclasses.fields(ours)}
         parameters = inspect.signature(self.module_class).parameters
         defaults = DEFAULTS | {name: as_in_a_config(parameter.default) for name, parameter in parameters.items()}
-        settings = {name: as_in_a_config(value) for name, value in self.arguments.items() if name not in NOT_OURS}
+        given = {name: value for name, value in self.arguments.items() if name not in NOT_OURS}
+        settings = {name: self._layer_or_value(value) for name, value in given.items()}
         if "batch_first" in defaults.keys() & parameters.keys() - known and not settings.pop("batch_first", False):
             raise Refused(f"{ours.__name__} takes the batch first")
         for name in sorted(settings.keys() - known):
@@ -128,6 +142,13 @@ class Sample:
                 raise Refused(f"{ours.__name__} has no setting {name}")
             del settings[name]
         return refusing(ours, **settings)
+
+    def _layer_or_value(self, value: Any) -> Any:
+        """A setting as a config has it; a layer of torch's as ours. Raises Refused."""
+        if not isinstance(value, torch.nn.TransformerEncoderLayer):
+            return as_in_a_config(value)
+        inside = Sample(type(value), settings_of(value), self.inputs, self.dtype)
+        return inside._made(components(Layer)[inside.name])
 
 
 def _in_a_batch(sample: Sample) -> Sample | None:
@@ -140,18 +161,35 @@ def _in_a_batch(sample: Sample) -> Sample | None:
 
 def _batch_first(sample: Sample) -> Sample | None:
     """Sequences with the batch first, a single one as a batch of one."""
-    if "batch_first" not in inspect.signature(sample.module_class).parameters:
+    layer = sample.arguments.get("encoder_layer")  # it has the setting, and not the encoder
+    settings = sample.arguments if layer is None else settings_of(layer)
+    if layer is None and "batch_first" not in inspect.signature(sample.module_class).parameters:
         return None
     (input,) = (each.detach() for each in sample.inputs)
-    is_time_first = input.ndim == 3 and not sample.arguments.get("batch_first")
+    is_time_first = input.ndim == 3 and not settings.get("batch_first")
     moved = input.swapaxes(0, 1) if is_time_first else input.unsqueeze(0) if input.ndim == 2 else input
-    return replace(sample, arguments={**sample.arguments, "batch_first": True}, inputs=(moved,))
+    settings = {**settings, "batch_first": True}
+    if layer is not None:
+        settings = {**sample.arguments, "encoder_layer": type(layer)(**settings)}
+    return replace(sample, arguments=settings, inputs=(moved,))
 
 
 def _without_signs(sample: Sample) -> Sample | None:
     """The weights of classes or outputs without their signs."""
     weights = {name: value.abs() for name, value in sample.arguments.items() if torch.is_tensor(value)}
     return replace(sample, arguments={**sample.arguments, **weights}) if weights else None
+
+
+def _weight_of_each_output(sample: Sample) -> Sample | None:
+    """A weight without dimensions as one for each output, without its sign; and a number without them as a batch of one
+    output.
+    """
+    weights = {name: each for name, each in sample.arguments.items() if torch.is_tensor(each) and not each.ndim}
+    if not (sample.is_loss and weights):
+        return None
+    inputs = tuple(each.detach() if each.ndim else each.detach().reshape(1, 1) for each in sample.inputs)
+    weights = {name: each.abs().repeat(inputs[0].shape[-1]) for name, each in weights.items()}
+    return replace(sample, arguments={**sample.arguments, **weights}, inputs=inputs)
 
 
 def _of_numbers(sample: Sample) -> Sample | None:
@@ -163,7 +201,13 @@ def _of_numbers(sample: Sample) -> Sample | None:
 
 
 #: What a sample becomes where ours refuses it as it is: None where that is nothing else.
-FORMS: tuple[Callable[[Sample], Sample | None], ...] = (_without_signs, _of_numbers, _in_a_batch, _batch_first)
+FORMS: tuple[Callable[[Sample], Sample | None], ...] = (
+    _without_signs,
+    _weight_of_each_output,
+    _of_numbers,
+    _in_a_batch,
+    _batch_first,
+)
 
 
 def samples(names: frozenset[str] = frozenset()) -> Iterator[Sample]:
@@ -186,6 +230,12 @@ def samples(names: frozenset[str] = frozenset()) -> Iterator[Sample]:
                 yield Sample(info.module_cls, by_name | each.constructor_input.kwargs, inputs, dtype)
 
 
+def _check_finite(torchs: Results) -> None:
+    """Raise NoFit if a number of torch's isn't finite: where it is NaN, many formulas agree."""
+    if not all(np.isfinite(array).all() for array in torchs.values()):
+        raise NoFit("torch's own value, or a gradient of it, isn't finite")
+
+
 def _fill(module: torch.nn.Module) -> None:
     """Random numbers for parameters that are one number everywhere: ones or zeros would hide a formula that lacks them.
     """
@@ -196,4 +246,6 @@ def _fill(module: torch.nn.Module) -> None:
 
 
 def _in_words(value: Any) -> str:
+    if isinstance(value, torch.nn.TransformerEncoderLayer):
+        return f"{type(value).__name__}({', '.join(f'{key}={each!r}' for key, each in settings_of(value).items())})"
     return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}" if torch.is_tensor(value) else repr(value)

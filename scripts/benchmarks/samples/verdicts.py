@@ -58,9 +58,11 @@ def refusing(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any
 
 
 def as_in_a_config(value: Any) -> Any:
-    """Lists for tuples and tensors."""
+    """Lists for tuples and tensors, the name of a function."""
     if torch.is_tensor(value):
         return value.tolist()
+    if callable(value):
+        return value.__name__
     return [as_in_a_config(each) for each in value] if isinstance(value, tuple | list) else value
 
 

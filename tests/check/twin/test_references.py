@@ -17,7 +17,7 @@ from nn_manual import Layer, Linear, Sequential
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.twin.layers import Source, counterpart_of
-from nn_manual.check.twin.modules import RANDOM
+from nn_manual.check.twin.modules import FRACTIONAL, RANDOM
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.layers import LayerWithBuffers
 from nn_manual.registry import components, examples
@@ -159,7 +159,7 @@ def test_the_classes_that_are_random_are_those_that_are_left_out() -> None:
             continue
         if isinstance(first, torch.Tensor) and not torch.equal(first, second):
             found.add(name)
-    assert found == RANDOM
+    assert found == {*RANDOM, *FRACTIONAL}  # the latter take given numbers instead
 
 
 @dataclass(eq=False)
