@@ -49,20 +49,21 @@ class PaddedRecurrent(Recurrent, LayerWithLengths):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """One layer and two, without bias, two ways, a single time, and all square."""
+        """One layer and two, without bias, two ways, a single time, all square, and dropout."""
         return [
             (cls(3, 2), (4, 5, 3)),
             (cls(2, 3, num_layers=2), (3, 4, 2)),
             (cls(3, 3, bias=False), (3, 3, 3)),
             (cls(2, 3, num_layers=2, bidirectional=True), (3, 4, 2)),
             (cls(2, 2), (2, 1, 2)),
+            (cls(3, 2, num_layers=2, dropout=0.25), (4, 3, 3)),
         ]
 
-    def forward(self, input: Array) -> tuple[Array, Any]:
-        """The output. What is saved is the mask, and what the layers need."""
+    def run(self, input: Array, masks: list[Array]) -> tuple[Array, Any]:
+        """The output. What is saved is the mask of the lengths, and what the layers need."""
         self.output_shape(input.shape)
         mask = self.mask(input)
-        output, saved = self.stacked(_kept(input, mask).swapaxes(0, 1), self._turn(mask))
+        output, saved = self.stacked(_kept(input, mask).swapaxes(0, 1), self._turn(mask), masks)
         return _kept(output.swapaxes(0, 1), mask), (mask, saved)
 
     def backward(self, saved: Any, grad_output: Array) -> Array:

@@ -243,6 +243,7 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (PaddedLSTM(2, 3), [(1, 1, 2), (2, 1, 2)]),
     (PaddedGRU(2, 3, bidirectional=True), [(1, 1, 2), (2, 1, 2)]),
     (PaddedRNN(2, 3), [(1, 1, 2), (2, 1, 2)]),
+    (LSTM(2, 3, num_layers=2, dropout=0.5, proj_size=2), [(2, 0, 2), (1, 1, 2)]),
     *((TimePool(mode), [(0, 2, 2), (1, 1, 2), (2, 3, 0), (2, 3, 2, 2)]) for mode in get_args(Mode)),
     *((PaddedTimePool(mode), [(1, 1, 2), (2, 1, 2), (2, 1, 2, 2)]) for mode in get_args(Mode)),
     (CausalSelfAttention(2, 1), [(0, 3, 2), (3, 0, 2), (0, 0, 2), (1, 1, 2)]),

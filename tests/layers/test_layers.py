@@ -34,7 +34,7 @@ FILLED = {
     "WeightNorm": {"parametrizations.weight.original1"},
     "SpectralNorm": {"parametrizations.weight.original"},
     **{
-        name: {f"weight_{map}_l{k}{way}" for map in ("ih", "hh") for k in (0, 1) for way in ("", "_reverse")}
+        name: {f"weight_{map}_l{k}{way}" for map in ("ih", "hh", "hr") for k in (0, 1, 2) for way in ("", "_reverse")}
         for name in ("RNN", "LSTM", "GRU", "PaddedRNN", "PaddedLSTM", "PaddedGRU")
     },
 }

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.nn.utils import parametrizations
 
+from nn_manual.check.twin.recurrent import OutputAlone, OverLengths
 from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, text_of
 from nn_manual.layers.base import Layer
@@ -24,29 +25,6 @@ RANDOM = {
 
 class CannotStandIn(Exception):  # noqa: N818 - says what doesn't fit, not that something broke
     """torch.nn's class can't stand for a layer; the text says why."""
-
-
-class _OutputAlone(torch.nn.RNNBase):
-    """A recurrent class of torch.nn without the last state."""
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """The output of all times."""
-        output: torch.Tensor = super().forward(input)[0]
-        return output
-
-
-class _OverLengths(torch.nn.RNNBase):
-    """A recurrent class of torch.nn over packed sequences."""
-
-    def forward(self, input: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """The output of all times, 0 where a sequence has ended."""
-        packed = torch.nn.utils.rnn.pack_padded_sequence(
-            input, lengths.to(torch.int64), batch_first=True, enforce_sorted=False
-        )
-        output, _ = torch.nn.utils.rnn.pad_packed_sequence(
-            super().forward(packed)[0], batch_first=True, total_length=input.shape[1]
-        )
-        return output
 
 
 class SelfAttention(torch.nn.MultiheadAttention):
@@ -142,8 +120,8 @@ ADAPTED: dict[str, Callable[..., torch.nn.Module]] = {
     "SpectralNorm": spectral_norm,
     "WeightNorm": weight_norm,
     **{name: type(name, (_PaddedByItself, getattr(torch.nn, name)), {}) for name in ("Conv1d", "Conv2d", "Conv3d")},
-    **{name: type(name, (_OutputAlone, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
-    **{f"Padded{name}": type(name, (_OverLengths, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
+    **{name: type(name, (OutputAlone, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
+    **{f"Padded{name}": type(name, (OverLengths, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
 }
 
 
