@@ -29,6 +29,7 @@ from nn_manual.layers.lstm import LSTM
 from nn_manual.layers.max_pooling import MaxPool1d, MaxPool2d, MaxPool3d
 from nn_manual.layers.normalization import LayerNorm, RMSNorm
 from nn_manual.layers.padded_recurrent import PaddedGRU, PaddedLSTM, PaddedRNN
+from nn_manual.layers.padded_transformer import PaddedTransformerEncoderLayer
 from nn_manual.layers.padding_classes import (
     CircularPad1d,
     CircularPad2d,
@@ -52,7 +53,12 @@ from nn_manual.layers.power_pooling import LPPool1d, LPPool2d, LPPool3d
 from nn_manual.layers.random_slope import RReLU
 from nn_manual.layers.rearranging import ChannelShuffle, Permute, PixelShuffle, PixelUnshuffle
 from nn_manual.layers.rnn import RNN
-from nn_manual.layers.self_attention import CausalSelfAttention, MultiheadAttention
+from nn_manual.layers.self_attention import (
+    CausalSelfAttention,
+    MultiheadAttention,
+    PaddedCausalSelfAttention,
+    PaddedMultiheadAttention,
+)
 from nn_manual.layers.shape import Flatten, Identity, Unflatten
 from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
 from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmax2d, Softmin
@@ -145,10 +151,13 @@ __all__ = [
     "Mish",
     "MultiheadAttention",
     "PReLU",
+    "PaddedCausalSelfAttention",
     "PaddedGRU",
     "PaddedLSTM",
+    "PaddedMultiheadAttention",
     "PaddedRNN",
     "PaddedTimePool",
+    "PaddedTransformerEncoderLayer",
     "Permute",
     "PixelShuffle",
     "PixelUnshuffle",

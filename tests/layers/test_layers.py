@@ -30,7 +30,10 @@ from nn_manual.registry import components
 FILLED = {
     **{name: {"weight"} for name in ("Bilinear", "Embedding", "EmbeddingBag", "LearnedPositions", "Linear")},
     **{f"{name}{num_dims}d": {"weight"} for name in ("Conv", "ConvTranspose") for num_dims in (1, 2, 3)},
-    **{f"{name}Attention": {"in_proj_weight", "out_proj.weight"} for name in ("CausalSelf", "Multihead")},
+    **{
+        f"{name}Attention": {"in_proj_weight", "out_proj.weight"}
+        for name in ("CausalSelf", "Multihead", "PaddedCausalSelf", "PaddedMultihead")
+    },
     "WeightNorm": {"parametrizations.weight.original1"},
     "SpectralNorm": {"parametrizations.weight.original"},
     **{

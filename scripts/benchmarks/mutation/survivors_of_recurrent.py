@@ -20,8 +20,8 @@ ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
 ZERO_HIDDEN = "np.zeros_like(input, shape=(batch, self.state_size))"
 ZERO_GRADS = ("np.zeros_like(saved.output[0])", "np.zeros_like(saved.c[0])")
 ZERO_CELL = "np.zeros_like(saved.c[:1])"
-STACKED = "output, saved = self.stacked(_kept(input, mask).swapaxes(0, 1), self._turn(mask))"
-KEPT = "return (_kept(output.swapaxes(0, 1), mask), (mask, saved))"
+STACKED = "output, saved = self.stacked(kept(input, mask).swapaxes(0, 1), self._turn(mask))"
+KEPT = "return (kept(output.swapaxes(0, 1), mask), (mask, saved))"
 
 #: The proof, as in survivors.py.
 RECURRENT: dict[tuple[str, str, str], str] = {
@@ -34,7 +34,7 @@ RECURRENT: dict[tuple[str, str, str], str] = {
         (method, line, line.replace("swapaxes(0, 1)", "swapaxes(1, 0)")): TWO_AXES
         for method, line in (
             *(("PaddedGRU.forward", STACKED), ("PaddedGRU.forward", KEPT)),
-            ("PaddedGRU.backward", "grad_output = _kept(grad_output, mask).swapaxes(0, 1)"),
+            ("PaddedGRU.backward", "grad_output = kept(grad_output, mask).swapaxes(0, 1)"),
             ("PaddedGRU.backward", "return grad_input.swapaxes(0, 1)"),
         )
     },
