@@ -64,6 +64,7 @@ from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Soft
 from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from nn_manual.layers.spectral_norm import SpectralNorm
 from nn_manual.layers.stochastic_depth import StochasticDepth
+from nn_manual.layers.swiglu import SwiGLU
 from nn_manual.layers.time_pooling import PaddedTimePool, TimePool
 from nn_manual.layers.transformer import TransformerEncoder, TransformerEncoderLayer
 from nn_manual.layers.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -184,6 +185,7 @@ __all__ = [
     "SpectralNorm",
     "StochasticDepth",
     "Sum",
+    "SwiGLU",
     "Tanh",
     "Tanhshrink",
     "Threshold",

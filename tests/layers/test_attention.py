@@ -229,7 +229,8 @@ def test_torch_agrees_on_keys_of_several_heads(is_causal: bool, num_kv_heads: in
     leaf, grad_output = torch.from_numpy(input).requires_grad_(), normal(2, 7, 8, seed=1)
     projected = leaf @ param["in_proj_weight"].mT + param["in_proj_bias"]
     query, key, value = (
-        part.unflatten(2, (-1, 2)).transpose(1, 2) for part in projected.split([8, 2 * num_kv_heads, 2 * num_kv_heads], 2)
+        part.unflatten(2, (-1, 2)).transpose(1, 2)
+        for part in projected.split([8, 2 * num_kv_heads, 2 * num_kv_heads], 2)
     )
     attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal, enable_gqa=True)
     expected = attended.transpose(1, 2).flatten(2) @ param["out_proj.weight"].mT + param["out_proj.bias"]
@@ -328,8 +329,9 @@ def test_padding_changes_nothing_and_gets_nothing(owner: Any, settings: dict[str
 @pytest.mark.parametrize("owner", [CausalSelfAttention, MultiheadAttention])
 def test_each_sequence_is_as_it_would_be_alone(owner: Any) -> None:
     settings: dict[str, Any] = {"window": 3, "positions": "alibi"}
-    model, _ = padded(PaddedCausalSelfAttention if owner is CausalSelfAttention else PaddedMultiheadAttention, **settings)
-    plain, input = padded(owner, **settings)[0], normal(3, 6, 8)
+    of_lengths = PaddedCausalSelfAttention if owner is CausalSelfAttention else PaddedMultiheadAttention
+    model, plain = (padded(each, **settings)[0] for each in (of_lengths, owner))
+    input = normal(3, 6, 8)
     output = model(Padded(input, LENGTHS))
     for index, length in enumerate(LENGTHS):
         own = slice(index, index + 1), slice(length)
