@@ -72,7 +72,7 @@ class MiddleWord(Dataset):
             classes = transform.names.classes
         index_of = {word: index for index, word in enumerate(classes)}
         parts = {"training": words[:num_train], "validation": words[num_train:]}
-        examples = []
+        examples: list[Examples] = []
         for part, own in parts.items():
             indices = np.array([index_of[word] for word in own if word in index_of], np.int64)
             if len(indices) <= 2 * self.radius and (part == "training" or self.validation_fraction > 0):
@@ -80,7 +80,8 @@ class MiddleWord(Dataset):
                 takes = f"a window of radius={self.radius} takes {2 * self.radius + 1:,}"
                 raise DataError(f"{source}: the {part} part has {found}, but {takes}")
             examples.append(self._windows(indices))
-        return Split(*examples, len(classes), Transform(names=Names(classes=classes)))
+        train, validation = examples
+        return Split(train, validation, len(classes), Transform(names=Names(classes=classes)))
 
     def _windows(self, indices: Array) -> Examples:
         """The windows of one part; an empty part has none."""

@@ -14,7 +14,7 @@ from nn_manual.layers.containers import Residual
 from nn_manual.layers.convolution import Conv1d, Conv2d, Conv3d
 from nn_manual.layers.dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
 from nn_manual.layers.embedding import Embedding, LearnedPositions
-from nn_manual.layers.embedding_bag import EmbeddingBag
+from nn_manual.layers.embedding_bag import EmbeddingBag, PaddedEmbeddingBag
 from nn_manual.layers.exponential_units import CELU, ELU, SELU
 from nn_manual.layers.folding import Fold, Unfold
 from nn_manual.layers.gated_linear_unit import GLU
@@ -153,6 +153,7 @@ __all__ = [
     "MultiheadAttention",
     "PReLU",
     "PaddedCausalSelfAttention",
+    "PaddedEmbeddingBag",
     "PaddedGRU",
     "PaddedLSTM",
     "PaddedMultiheadAttention",

@@ -154,7 +154,7 @@ class Heads(LayerWithNoise):
 
     def _by_group(self, array: Array) -> Array:
         """(batch, num_heads, ...) as (batch, num_kv_heads, num_shared, ...), a view."""
-        return array.reshape(len(array), -1, self.num_shared, *array.shape[2:])
+        return array.reshape(len(array), self.num_heads // self.num_shared, self.num_shared, *array.shape[2:])
 
     def _repeated(self, shared: Array) -> Array:
         """The keys, or the values, for each head of queries."""

@@ -101,7 +101,7 @@ class LSTM(Recurrent):
     def examples(cls) -> list[tuple[Layer, Shape]]:
         """Those of all recurrent layers, and projections, one of them two ways and without bias."""
         two_ways = cls(2, 3, num_layers=2, bias=False, batch_first=True, bidirectional=True, proj_size=2)
-        return [*super().examples(), (cls(3, 4, batch_first=True, proj_size=2), (4, 2, 3)), (two_ways, (3, 2, 2))]
+        return [*super().examples(), (cls(3, 4, batch_first=True, proj_size=2), (3, 2, 3)), (two_ways, (3, 2, 2))]
 
     @property
     def state_size(self) -> int:

@@ -26,7 +26,8 @@ class SelfAttention(torch.nn.MultiheadAttention):
         if self.num_shared > 1:
             num_rows = embed_dim + 2 * embed_dim // self.num_shared
             self.in_proj_weight = torch.nn.Parameter(torch.empty(num_rows, embed_dim))
-            self.in_proj_bias = torch.nn.Parameter(torch.empty(num_rows)) if bias else None
+            if bias:
+                self.in_proj_bias = torch.nn.Parameter(torch.empty(num_rows))
 
     def forward(  # type: ignore[override]  # one array for three
         self, input: torch.Tensor, mask: torch.Tensor | None = None, lengths: torch.Tensor | None = None
@@ -66,8 +67,8 @@ class SelfAttention(torch.nn.MultiheadAttention):
         projected = torch.nn.functional.linear(input, self.in_proj_weight, self.in_proj_bias)
         size = self.embed_dim // self.num_shared
         query, key, value = (
-            part.unflatten(2, (-1, self.head_dim)).transpose(1, 2)
-            for part in projected.split([self.embed_dim, size, size], 2)
+            part.reshape(*part.shape[:2], -1, self.head_dim).transpose(1, 2)
+            for part in torch.split(projected, [self.embed_dim, size, size], 2)
         )
         if self.positions == "rotary":
             query, key = _rotated(query), _rotated(key)

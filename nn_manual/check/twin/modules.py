@@ -50,6 +50,16 @@ class Bilinear(torch.nn.Bilinear):
         return super().forward(input, input)
 
 
+class PaddedEmbeddingBag(torch.nn.EmbeddingBag):
+    """torch.nn.EmbeddingBag of bags that lie one behind the other."""
+
+    def forward(self, input: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # lengths
+        """The output."""
+        counts = lengths.to(torch.int64)
+        indices = input[torch.arange(input.shape[1]) < counts[:, None]]
+        return super().forward(indices, counts.cumsum(0) - counts)
+
+
 class Upsample(torch.nn.Upsample):
     """torch's, which takes several factors as a tuple alone."""
 
@@ -84,6 +94,7 @@ ADAPTED: dict[str, Callable[..., torch.nn.Module]] = {
     "MultiheadAttention": SelfAttention,
     "PaddedCausalSelfAttention": CausalSelfAttention,
     "PaddedMultiheadAttention": SelfAttention,
+    "PaddedEmbeddingBag": PaddedEmbeddingBag,
     "Upsample": Upsample,
     "SpectralNorm": spectral_norm,
     "WeightNorm": weight_norm,
