@@ -14,7 +14,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.attention_heads import Heads
-from nn_manual.layers.attention_places import offset_of, rotate
+from nn_manual.layers.attention_places import offset, rotate
 from nn_manual.layers.base import Layer
 from nn_manual.layers.fast_forms import rows
 
@@ -163,7 +163,7 @@ class SelfAttention(Heads):
             grad_scores *= probability
             np.matmul(grad_scores, key[part], out=grad_query[part])
             np.matmul(grad_scores.mT, query[part], out=grad_key[part])
-        grad_query *= 1 / math.sqrt(self.width)
+        grad_query *= 1 / math.sqrt(query.shape[-1])
         for grad, shared in zip((grad_key, grad_value), grad_shared, strict=True):
             self._add_up(grad, shared)
         if self.positions == "rotary":
@@ -182,7 +182,7 @@ class SelfAttention(Heads):
         if self.positions == "rotary":
             rotate(query)
             rotate(key)
-        query *= 1 / math.sqrt(self.width)
+        query *= 1 / math.sqrt(query.shape[-1])
         key, value = self._repeated(key), self._repeated(value)
         joined = np.empty_like(projected, shape=input.shape)
         (attended,) = self._split(joined)  # a view: what it is given is joined
@@ -201,10 +201,8 @@ class SelfAttention(Heads):
         """query @ key.mT + offset, (..., time, time). A time that counts sees none that doesn't."""
         scores: Array = query @ key.mT.copy()  # half the time of a product with a view
         num_slopes = self.num_heads if self.positions == "alibi" else 0
-        time, dtype = scores.shape[-1], scores.dtype
-        offset = offset_of(time, dtype, is_causal=self.is_causal, window=self.window, num_slopes=num_slopes)
-        if offset is not None:
-            scores += offset
+        if self.is_causal or self.window is not None or num_slopes:
+            scores += offset(scores.shape[-1], scores.dtype, self.is_causal, self.window, num_slopes)
         if counts is not None:
             scores = np.where((counts & ~counts.mT)[:, np.newaxis], -np.inf, scores)
         return scores

@@ -11,12 +11,10 @@ from nn_manual.arrays import Array
 
 
 @functools.lru_cache(maxsize=8)
-def offset_of(
-    time: int, dtype: np.dtype[Any], *, is_causal: bool, window: int | None, num_slopes: int
-) -> Array | None:
+def offset(time: int, dtype: np.dtype[Any], is_causal: bool, window: int | None, num_slopes: int) -> Array:
     """What is added to the scores, (time, time), or with slopes (num_slopes, time, time): -infinity where the row's
     time doesn't see the column's, because it is later, or at a distance of at least `window`; and otherwise 0, or minus
-    the head's slope times the distance. None where that is 0 everywhere.
+    the head's slope times the distance.
     """
     later = np.arange(time) - np.arange(time)[:, np.newaxis]
     is_hidden = np.zeros_like(later, np.bool_)
@@ -24,12 +22,10 @@ def offset_of(
         is_hidden |= later > 0
     if window is not None:
         is_hidden |= np.abs(later) >= window
-    if not (num_slopes or is_causal or window is not None):
-        return None
     cost = slopes(num_slopes)[:, np.newaxis, np.newaxis] * np.abs(later) if num_slopes else np.zeros_like(later)
-    offset: Array = np.where(is_hidden, -np.inf, -cost).astype(dtype)
-    offset.setflags(write=False)  # every call shares it
-    return offset
+    added: Array = np.where(is_hidden, -np.inf, -cost).astype(dtype)
+    added.setflags(write=False)  # every call shares it
+    return added
 
 
 def slopes(num_heads: int) -> Array:

@@ -139,7 +139,10 @@ class LSTM(Recurrent):
             o[...] = expit(o)
             np.add(f * c_before, i * g, out=c[t])
             np.tanh(c[t], out=tanh_c[t])
-            h = self._projected(parameters, o, tanh_c[t], out=output[t])
+            if self.proj_size:
+                h = np.matmul(o * tanh_c[t], parameters[-1].T, out=output[t])
+            else:
+                h = np.multiply(o, tanh_c[t], out=output[t])
             c_before = c[t]
         return _Memory(input, gates, c, tanh_c, output)
 
@@ -168,12 +171,6 @@ class LSTM(Recurrent):
             np.matmul(rows(grad_of_times).T, rows(gated), out=grads[-1])
         grad_z = grad_z.reshape(*grad_output.shape[:2], 4 * self.hidden_size)
         return self.over_all_times(parameters, grads[: 2 + 2 * self.bias], saved, grad_z, grad_z)
-
-    def _projected(self, parameters: list[Array], o: Array, tanh_c: Array, out: Array) -> Array:
-        """h of one time: gated, or its projection."""
-        if self.proj_size:
-            return np.matmul(o * tanh_c, parameters[-1].T, out=out)
-        return np.multiply(o, tanh_c, out=out)
 
     def _derivatives(self, saved: _Memory) -> tuple[Array, Array, Array]:
         """dc_dz_i, dc_dz_f and dc_dz_g as one array, dgated_dz_o and dgated_dc, of all times at once: they need no

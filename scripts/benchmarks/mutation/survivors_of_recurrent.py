@@ -53,6 +53,7 @@ RECURRENT: dict[tuple[str, str, str], str] = {
             ("z = rows(input) @ weight_ih.T", "z = input @ weight_ih.T", EACH_ROW),
             ("z[t] += h @ recurrent", "z[t] += h @ previous(self, recurrent)", FIRST_HIDDEN),
             ("np.add(f * c_before, i * g, out=c[t])", "np.add(i * g, f * c_before, out=c[t])", SWAPPED),
+            ("h = np.multiply(o, tanh_c[t], out=output[t])", "h = np.multiply(tanh_c[t], o, out=output[t])", SWAPPED),
         )
     },
     **{
