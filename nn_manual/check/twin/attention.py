@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 
@@ -44,16 +46,10 @@ class SelfAttention(torch.nn.MultiheadAttention):
 
     def offset(self, input: torch.Tensor) -> torch.Tensor:
         """What is added to the scores, (num_heads, time, time)."""
-        time = input.shape[1]
-        place = torch.arange(time)
-        ahead = place - place[:, None]
-        is_hidden = torch.zeros(time, time, dtype=torch.bool)
-        if self.is_causal:
-            is_hidden = is_hidden | (ahead > 0)
-        if self.window is not None:
-            is_hidden = is_hidden | (ahead.abs() >= self.window)
+        place = torch.arange(input.shape[1])
+        is_hidden = _hidden(len(place), is_causal=self.is_causal, window=self.window)
         slopes = torch.tensor(_slopes(self.num_heads) if self.positions == "alibi" else [0.0] * self.num_heads)
-        cost = slopes.to(input.dtype)[:, None, None] * ahead.abs()
+        cost = slopes.to(input.dtype)[:, None, None] * (place - place[:, None]).abs()
         return (-cost).masked_fill(is_hidden, -torch.inf)
 
     def attend(self, input: torch.Tensor, mask: torch.Tensor | None, offset: torch.Tensor) -> torch.Tensor:
@@ -83,6 +79,26 @@ class CausalSelfAttention(SelfAttention):
     """The same, later times hidden."""
 
     is_causal = True
+
+
+class TransformerEncoderLayer(torch.nn.TransformerEncoderLayer):
+    """torch's, the batch first, with a mask of what our attention doesn't see."""
+
+    def __init__(self, *, causal: bool, window: int | None, **settings: Any) -> None:
+        super().__init__(**settings, batch_first=True)
+        self.causal, self.window = causal, window
+
+    def forward(self, src: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # the mask is a setting
+        """The output."""
+        return super().forward(src, _hidden(src.shape[1], is_causal=self.causal, window=self.window))
+
+
+def _hidden(time: int, *, is_causal: bool, window: int | None) -> torch.Tensor:
+    """Which times (columns) each time (row) doesn't see."""
+    place = torch.arange(time)
+    ahead = place - place[:, None]
+    is_hidden = ahead.abs() >= (time if window is None else window)
+    return is_hidden | (ahead > 0) if is_causal else is_hidden
 
 
 def _slopes(num_heads: int) -> list[float]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn.utils import parametrizations
 
-from nn_manual.check.twin.attention import CausalSelfAttention, SelfAttention
+from nn_manual.check.twin.attention import CausalSelfAttention, SelfAttention, TransformerEncoderLayer
 from nn_manual.check.twin.recurrent import OutputAlone, OverLengths
 from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, text_of
@@ -95,6 +95,7 @@ ADAPTED: dict[str, Callable[..., torch.nn.Module]] = {
     "PaddedCausalSelfAttention": CausalSelfAttention,
     "PaddedMultiheadAttention": SelfAttention,
     "PaddedEmbeddingBag": PaddedEmbeddingBag,
+    "TransformerEncoderLayer": TransformerEncoderLayer,
     "Upsample": Upsample,
     "SpectralNorm": spectral_norm,
     "WeightNorm": weight_norm,
