@@ -6,6 +6,7 @@ from nn_manual.data.batches import batches, num_batches
 from nn_manual.data.bundled import Diabetes, Digits, Iris
 from nn_manual.data.generated import Brackets, LinearTeacher, Spirals
 from nn_manual.data.idx import MNIST, FashionMNIST
+from nn_manual.data.middle_word import MiddleWord
 from nn_manual.data.reconstruction import Reconstruction
 from nn_manual.data.split import split_examples
 from nn_manual.data.text import Text
@@ -22,6 +23,7 @@ __all__ = [
     "FashionMNIST",
     "Iris",
     "LinearTeacher",
+    "MiddleWord",
     "Names",
     "Reconstruction",
     "Spirals",

@@ -14,7 +14,7 @@ from nn_manual.defaults import defines
 from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import descendants, has_buffers
 from nn_manual.layers.with_lengths import LayerWithLengths
-from nn_manual.layers.with_noise import LayerWithNoise
+from nn_manual.layers.with_noise import draws, evaluates_otherwise
 from nn_manual.model import Sequential
 from nn_manual.model.memory import bind, new_buffers
 
@@ -45,7 +45,7 @@ def as_autograd_function(layer: Layer) -> torch.nn.Module:
         if isinstance(inner, LayerWithLengths):
             name = type(inner).__name__
             raise ValueError(f"{name} heeds the lengths of sequences, and the module gets a tensor alone")
-    has_noise = any(isinstance(inner, LayerWithNoise) for inner in inside)
+    has_noise = any(map(draws, inside))
     with_buffers = has_buffers(layer)
     needs = {"param": num_parameters(layer) > 0, "buffer": with_buffers, "num_steps": has_noise}
     if any(needed and not hasattr(layer, name) for name, needed in needs.items()):
@@ -57,7 +57,7 @@ def as_autograd_function(layer: Layer) -> torch.nn.Module:
 
 def _evaluates(layer: Layer) -> bool:
     """Whether the layer itself computes something else in evaluation. A composite may run just its children's."""
-    return defines(layer, "infer_reference") or (not layer.children() and defines(type(layer), "infer"))
+    return defines(layer, "infer_reference") or (not layer.children() and evaluates_otherwise(layer))
 
 
 class _Module(torch.nn.Module):

@@ -14,7 +14,7 @@ from nn_manual.layers.containers import Residual
 from nn_manual.layers.convolution import Conv1d, Conv2d, Conv3d
 from nn_manual.layers.dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
 from nn_manual.layers.embedding import Embedding, LearnedPositions
-from nn_manual.layers.embedding_bag import EmbeddingBag
+from nn_manual.layers.embedding_bag import EmbeddingBag, PaddedEmbeddingBag
 from nn_manual.layers.exponential_units import CELU, ELU, SELU
 from nn_manual.layers.folding import Fold, Unfold
 from nn_manual.layers.fractional_pooling import FractionalMaxPool2d, FractionalMaxPool3d
@@ -30,6 +30,7 @@ from nn_manual.layers.lstm import LSTM
 from nn_manual.layers.max_pooling import MaxPool1d, MaxPool2d, MaxPool3d
 from nn_manual.layers.normalization import LayerNorm, RMSNorm
 from nn_manual.layers.padded_recurrent import PaddedGRU, PaddedLSTM, PaddedRNN
+from nn_manual.layers.padded_transformer import PaddedTransformerEncoderLayer
 from nn_manual.layers.padding_classes import (
     CircularPad1d,
     CircularPad2d,
@@ -53,12 +54,18 @@ from nn_manual.layers.power_pooling import LPPool1d, LPPool2d, LPPool3d
 from nn_manual.layers.random_slope import RReLU
 from nn_manual.layers.rearranging import ChannelShuffle, Permute, PixelShuffle, PixelUnshuffle
 from nn_manual.layers.rnn import RNN
-from nn_manual.layers.self_attention import CausalSelfAttention, MultiheadAttention
+from nn_manual.layers.self_attention import (
+    CausalSelfAttention,
+    MultiheadAttention,
+    PaddedCausalSelfAttention,
+    PaddedMultiheadAttention,
+)
 from nn_manual.layers.shape import Flatten, Identity, Unflatten
 from nn_manual.layers.smooth_activations import LogSigmoid, Mish, Softplus, Softsign, Tanhshrink
 from nn_manual.layers.softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from nn_manual.layers.spectral_norm import SpectralNorm
 from nn_manual.layers.stochastic_depth import StochasticDepth
+from nn_manual.layers.swiglu import SwiGLU
 from nn_manual.layers.time_pooling import PaddedTimePool, TimePool
 from nn_manual.layers.transformer import TransformerEncoder, TransformerEncoderLayer
 from nn_manual.layers.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -148,10 +155,14 @@ __all__ = [
     "Mish",
     "MultiheadAttention",
     "PReLU",
+    "PaddedCausalSelfAttention",
+    "PaddedEmbeddingBag",
     "PaddedGRU",
     "PaddedLSTM",
+    "PaddedMultiheadAttention",
     "PaddedRNN",
     "PaddedTimePool",
+    "PaddedTransformerEncoderLayer",
     "Permute",
     "PixelShuffle",
     "PixelUnshuffle",
@@ -178,6 +189,7 @@ __all__ = [
     "SpectralNorm",
     "StochasticDepth",
     "Sum",
+    "SwiGLU",
     "Tanh",
     "Tanhshrink",
     "Threshold",

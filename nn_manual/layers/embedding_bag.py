@@ -11,6 +11,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.embedding import OfTable
 from nn_manual.layers.fast_forms import rows
+from nn_manual.layers.with_lengths import LayerWithLengths
 
 Mode = Literal["sum", "mean", "max"]
 
@@ -96,10 +97,15 @@ class EmbeddingBag(OfTable):
         grads = np.broadcast_to(share * grad_output[:, np.newaxis], (*input.shape, self.embedding_dim))
         self.write_grad_weight(input.ravel(), rows(grads))
 
+    def _kept(self, input: Array) -> Array:
+        """Which indices count, (batch, bag)."""
+        padding = -1 if self.padding_idx is None else self.padding_idx % self.num_embeddings
+        counts: Array = input != padding
+        return counts
+
     def _weight(self, input: Array, found: Array) -> Array:
         """`share`, given the rows (batch, bag, embedding_dim)."""
-        padding = -1 if self.padding_idx is None else self.padding_idx % self.num_embeddings
-        kept = (input != padding)[:, :, np.newaxis]
+        kept = self._kept(input)[:, :, np.newaxis]
         share: Array = kept
         if self.mode == "mean":
             share = kept / np.maximum(kept.sum(axis=1, keepdims=True), 1)
@@ -109,3 +115,14 @@ class EmbeddingBag(OfTable):
             first = np.arange(input.shape[1])[:, np.newaxis] == largest[:, np.newaxis]
             share = np.where(kept, first, np.zeros_like(first))
         return share
+
+
+@dataclass(eq=False)
+class PaddedEmbeddingBag(EmbeddingBag, LayerWithLengths):
+    """EmbeddingBag over bags of different lengths, (batch, bag): the indices up to each bag's length count, and no
+    others.
+    """
+
+    def _kept(self, input: Array) -> Array:
+        """As in every bag, up to its length."""
+        return super()._kept(input) & self.mask(input)

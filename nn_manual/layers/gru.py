@@ -27,7 +27,7 @@ class _Memory(NamedTuple):
 @dataclass(eq=False)
 class GRU(Recurrent):
     """Gated recurrent unit from a state of zeros, input (time, batch, input_size) to output (time, batch, hidden_size).
-    Recurrent says what `num_layers`, `batch_first` and `bidirectional` do, and names the parameters.
+    Recurrent says what `num_layers`, `batch_first`, `dropout` and `bidirectional` do, and names the parameters.
 
     a and b, (batch, 3 hidden_size), are a_r, a_z and a_n, and b_r, b_z and b_n, side by side. They become the gates r,
     z and n. For each time t, with h of the time before, which is 0 at first:

@@ -14,7 +14,7 @@ from nn_manual.layers.gru import GRU
 from nn_manual.layers.lstm import LSTM
 from nn_manual.layers.recurrent import Recurrent, TurnTime, reversed_time
 from nn_manual.layers.rnn import RNN
-from nn_manual.layers.with_lengths import LayerWithLengths
+from nn_manual.layers.with_lengths import LayerWithLengths, kept
 
 
 @dataclass(eq=False)
@@ -49,27 +49,28 @@ class PaddedRecurrent(Recurrent, LayerWithLengths):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """One layer and two, without bias, two ways, a single time, and all square."""
+        """One layer and two, without bias, two ways, a single time, all square, and dropout."""
         return [
             (cls(3, 2), (4, 5, 3)),
             (cls(2, 3, num_layers=2), (3, 4, 2)),
             (cls(3, 3, bias=False), (3, 3, 3)),
             (cls(2, 3, num_layers=2, bidirectional=True), (3, 4, 2)),
             (cls(2, 2), (2, 1, 2)),
+            (cls(3, 2, num_layers=2, dropout=0.25), (4, 3, 3)),
         ]
 
-    def forward(self, input: Array) -> tuple[Array, Any]:
-        """The output. What is saved is the mask, and what the layers need."""
+    def run(self, input: Array, masks: list[Array]) -> tuple[Array, Any]:
+        """The output. What is saved is the mask of the lengths, and what the layers need."""
         self.output_shape(input.shape)
         mask = self.mask(input)
-        output, saved = self.stacked(_kept(input, mask).swapaxes(0, 1), self._turn(mask))
-        return _kept(output.swapaxes(0, 1), mask), (mask, saved)
+        output, saved = self.stacked(kept(input, mask).swapaxes(0, 1), self._turn(mask), masks)
+        return kept(output.swapaxes(0, 1), mask), (mask, saved)
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
         """Write the gradients of the parameters, return grad_input."""
         mask, of_layers = saved
         self.check_gradient(grad_output, (*mask.shape[:2], self.output_size))
-        grad_output = _kept(grad_output, mask).swapaxes(0, 1)
+        grad_output = kept(grad_output, mask).swapaxes(0, 1)
         grad_input = self.stacked_backward(of_layers, grad_output, self._turn(mask))
         return grad_input.swapaxes(0, 1)
 
@@ -97,8 +98,3 @@ class PaddedGRU(PaddedRecurrent, GRU):
 @dataclass(eq=False)
 class PaddedRNN(PaddedRecurrent, RNN):
     """An RNN over sequences of different lengths, (batch, time, input_size), as PaddedRecurrent has it."""
-
-
-def _kept(array: Array, mask: Array) -> Array:
-    """The array where the mask is true, 0 elsewhere."""
-    return np.where(mask, array, np.zeros_like(array))

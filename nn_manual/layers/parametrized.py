@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
-from nn_manual.defaults import defines
 from nn_manual.layers.base import Layer
 from nn_manual.layers.with_buffers import LayerWithBuffers
 from nn_manual.layers.with_lengths import LayerWithLengths
+from nn_manual.layers.with_noise import evaluates_otherwise
 
 
 @dataclass(eq=False)
@@ -47,7 +47,7 @@ class Parametrized(Layer):
         known = self.layer.parameter_shapes()
         if self.layer.children() or isinstance(self.layer, Parametrized):
             raise ValueError(f"{label} takes one layer, and {inner} is made of layers")
-        if isinstance(self.layer, LayerWithBuffers | LayerWithLengths) or defines(self.layer, "infer"):
+        if isinstance(self.layer, LayerWithBuffers | LayerWithLengths) or evaluates_otherwise(self.layer):
             raise ValueError(f"{label} takes a layer that evaluates as it trains, without lengths, and not {inner}")
         if self.name not in known:
             has = f"has {', '.join(known)}" if known else "has none"

@@ -6,13 +6,16 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
+from nn_manual.layers.dropout import check_mask, draw_mask
 from nn_manual.layers.fast_forms import rows, sum_rows
+from nn_manual.layers.with_noise import LayerWithNoise
+from nn_manual.streams import RowGenerator
 
 #: Each layer has parameters of its own. For a million layers, their names and shapes alone take minutes to write down.
 MAX_LAYERS = 1000
@@ -30,8 +33,17 @@ def reversed_time(array: Array) -> Array:
     return array[::-1]
 
 
+class _Stack(NamedTuple):
+    """What backward needs: of each layer, what each of its ways does; and the mask behind each layer but the last one,
+    time first. Without dropout there are none.
+    """
+
+    layers: list[list[Any]]
+    masks: list[Array]
+
+
 @dataclass(eq=False)
-class Recurrent(Layer):
+class Recurrent(LayerWithNoise):
     """What all recurrent layers share: layers on top of each other, and two directions.
 
     Input (time, batch, input_size), output (time, batch, hidden_size); with `batch_first`, batch and time change
@@ -43,14 +55,19 @@ class Recurrent(Layer):
         grad_input = grad_one_way(grad_output[:, :, :hidden_size])
                      + grad_one_way_reverse(grad_output[::-1, :, hidden_size:])[::-1]
 
+    In training with `dropout`, layer k + 1 reads the output of layer k times mask_lk. The mask, shaped as that output
+    with the input's order of batch and time, is 0 with that probability, and otherwise 1 / (1 - dropout). The last
+    layer's output has none. In evaluation there are no masks.
+
     Derivation: the input goes both ways, so its gradients add. Turning the time around only moves numbers, so their
-    gradients are moved back.
+    gradients are moved back. A mask doesn't depend on the input: what comes back is multiplied by it, as in Dropout.
 
     Parameters of layer k, with torch's names: weight_ih_lk (gates, size of its input), weight_hh_lk (gates,
-    hidden_size), and where `bias`, bias_ih_lk and bias_hh_lk, (gates,) each, where gates is NUM_GATES * hidden_size;
-    those of the way back end in _reverse.
+    state_size), and where `bias`, bias_ih_lk and bias_hh_lk, (gates,) each, where gates is NUM_GATES * hidden_size, and
+    state_size is hidden_size unless a layer says otherwise; those of the way back end in _reverse.
 
-    Raises ValueError for sizes below 1, an input of another shape, and a gradient that is not shaped as the output.
+    Raises ValueError for sizes below 1, a dropout outside 0 to 1, or above 0 with one layer, which has nothing between
+    layers, an input of another shape, and a gradient that is not shaped as the output.
     """
 
     #: How many rows each hidden number has in the weights.
@@ -61,6 +78,7 @@ class Recurrent(Layer):
     num_layers: int = 1
     bias: bool = True
     batch_first: bool = False
+    dropout: float = 0.0
     bidirectional: bool = False
 
     def __post_init__(self) -> None:
@@ -69,6 +87,10 @@ class Recurrent(Layer):
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.num_layers > MAX_LAYERS:
             raise ValueError(f"num_layers must be at most {MAX_LAYERS}, not {self.num_layers}")
+        if not 0 <= self.dropout <= 1:
+            raise ValueError(f"dropout must be between 0 and 1, not {self.dropout}")
+        if self.dropout and self.num_layers == 1:
+            raise ValueError(f"dropout={self.dropout} stands between layers: it needs num_layers of at least 2, not 1")
 
     @abstractmethod
     def one_way(self, parameters: list[Array], input: Array) -> Any:
@@ -82,13 +104,14 @@ class Recurrent(Layer):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """One layer and two, without bias, the batch first, two ways, a single time, and all square."""
+        """One layer and two, without bias, the batch first, two ways, a single time, all square, and dropout."""
         return [
             (cls(3, 2), (4, 2, 3)),
             (cls(2, 3, num_layers=2, batch_first=True), (2, 3, 2)),
             (cls(3, 3, bias=False), (3, 3, 3)),
             (cls(2, 2), (1, 3, 2)),
             (cls(2, 3, num_layers=2, bidirectional=True), (3, 2, 2)),
+            (cls(3, 2, num_layers=3, dropout=0.25), (2, 4, 3)),
         ]
 
     def parameter_shapes(self) -> dict[str, Shape]:
@@ -97,7 +120,7 @@ class Recurrent(Layer):
         for k in range(self.num_layers):
             size = self.output_size if k else self.input_size
             for suffix, _ in self._ways(k, reversed_time):
-                shapes |= {f"weight_ih{suffix}": (gates, size), f"weight_hh{suffix}": (gates, self.hidden_size)}
+                shapes |= {f"weight_ih{suffix}": (gates, size), f"weight_hh{suffix}": (gates, self.state_size)}
                 if self.bias:
                     shapes |= dict.fromkeys((f"bias_ih{suffix}", f"bias_hh{suffix}"), (gates,))
         return shapes
@@ -115,49 +138,82 @@ class Recurrent(Layer):
                 parameter[...] = 0
 
     @property
+    def state_size(self) -> int:
+        """How many numbers of a time the next time reads."""
+        return self.hidden_size
+
+    @property
     def output_size(self) -> int:
-        """hidden_size, twice where there are two ways."""
-        return self.hidden_size * (1 + self.bidirectional)
+        """state_size, twice where there are two ways."""
+        return self.state_size * (1 + self.bidirectional)
+
+    @property
+    def draws(self) -> bool:
+        """Whether there is dropout."""
+        return self.dropout > 0
+
+    def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        """mask_lk for each layer k but the last one, shaped as the output, if there is dropout."""
+        return dict.fromkeys(self._masks(), self.output_shape(input_shape))
+
+    def draw_noise(self, generator: RowGenerator) -> None:
+        """0 or 1 / (1 - dropout)."""
+        for name in self._masks():
+            draw_mask(vars(self.noise)[name], self.dropout, generator)
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        """The last size becomes hidden_size, or twice that."""
+        """The last size becomes output_size."""
         if len(input_shape) != 3 or input_shape[2] != self.input_size or input_shape[self.batch_first] < 1:
             order, name = "batch, time" if self.batch_first else "time, batch", type(self).__name__
             raise ValueError(f"{name} takes ({order}, input_size={self.input_size}), the input has shape {input_shape}")
         return (*input_shape[:2], self.output_size)
 
     def forward(self, input: Array) -> tuple[Array, Any]:
-        """The output. What is saved is, for each of the layers, what each of its ways needs in backward."""
+        """The output, and what backward needs."""
+        for name in self._masks():
+            check_mask(self, input.shape, name)
+        return self.run(input, [self._swapped(vars(self.noise)[name]) for name in self._masks()])
+
+    def infer(self, input: Array) -> Array:
+        """The output without dropout."""
+        return self.run(input, [])[0]
+
+    def run(self, input: Array, masks: list[Array]) -> tuple[Array, Any]:
+        """The output with these masks, time first, or without any, and what backward needs."""
         self.output_shape(input.shape)
-        output, saved = self.stacked(self._swapped(input), reversed_time)
+        output, saved = self.stacked(self._swapped(input), reversed_time, masks)
         return self._swapped(output), saved
 
-    def stacked(self, input: Array, turn: TurnTime) -> tuple[Array, list[list[Any]]]:
+    def stacked(self, input: Array, turn: TurnTime, masks: list[Array]) -> tuple[Array, _Stack]:
         """All layers, time first. `turn` turns the time around, and a second time back."""
-        output, saved = input, []
+        output, layers = input, []
         for k in range(self.num_layers):
             ways = self._ways(k, turn)
-            saved.append([self.one_way(self._of(self.param, suffix), turned(output)) for suffix, turned in ways])
-            outputs = [turned(way.output) for way, (_, turned) in zip(saved[k], ways, strict=True)]
+            layers.append([self.one_way(self._of(self.param, suffix), turned(output)) for suffix, turned in ways])
+            outputs = [turned(way.output) for way, (_, turned) in zip(layers[k], ways, strict=True)]
             output = np.concatenate(outputs, axis=2) if self.bidirectional else outputs[0]
-        return output, saved
+            if k < len(masks):
+                output = output * masks[k]
+        return output, _Stack(layers, masks)
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
         """Write the gradients of the parameters, return grad_input."""
-        time, batch = saved[0][0].input.shape[:2]
+        time, batch = saved.layers[0][0].input.shape[:2]
         shape = (batch, time) if self.batch_first else (time, batch)
         self.check_gradient(grad_output, (*shape, self.output_size))
         grad_input = self.stacked_backward(saved, self._swapped(grad_output), reversed_time)
         return self._swapped(grad_input)
 
-    def stacked_backward(self, saved: list[list[Any]], grad_output: Array, turn: TurnTime) -> Array:
+    def stacked_backward(self, saved: _Stack, grad_output: Array, turn: TurnTime) -> Array:
         """grad_input of all layers, time first, with the same `turn`."""
         grad = grad_output
         for k in reversed(range(self.num_layers)):
-            grad_inputs = []
-            for (suffix, turned), way, start in zip(self._ways(k, turn), saved[k], (0, self.hidden_size), strict=False):
+            grad_inputs, size = [], self.state_size
+            if k < len(saved.masks):
+                grad = grad * saved.masks[k]
+            for (suffix, turned), way, start in zip(self._ways(k, turn), saved.layers[k], (0, size), strict=False):
                 parameters, grads = self._of(self.param, suffix), self._of(self.grad, suffix)
-                grad_way = turned(grad[:, :, start : start + self.hidden_size])
+                grad_way = turned(grad[:, :, start : start + size])
                 grad_inputs.append(turned(self.one_way_backward(parameters, grads, way, grad_way)))
             grad = np.add(*grad_inputs) if self.bidirectional else grad_inputs[0]
         return grad
@@ -175,6 +231,10 @@ class Recurrent(Layer):
             sum_rows(grad, out=grad_bias)
         grad_input: Array = rows(grad_ih) @ weight_ih
         return grad_input.reshape(saved.input.shape)
+
+    def _masks(self) -> list[str]:
+        """The names of the masks, which stand behind each layer but the last one."""
+        return [f"mask_l{k}" for k in range(self.num_layers - 1)] if self.dropout else []
 
     def _ways(self, k: int, turn: TurnTime) -> list[tuple[str, TurnTime]]:
         """How the names of layer k's parameters end, and how the time turns, for each of its ways."""

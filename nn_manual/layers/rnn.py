@@ -23,7 +23,8 @@ class _Memory(NamedTuple):
 @dataclass(eq=False)
 class RNN(Recurrent):
     """Elman's recurrent net from a state of zeros, input (time, batch, input_size) to output (time, batch,
-    hidden_size). Recurrent says what `num_layers`, `batch_first` and `bidirectional` do, and names the parameters.
+    hidden_size). Recurrent says what `num_layers`, `batch_first`, `dropout` and `bidirectional` do, and names the
+    parameters.
 
     For each time t, with h of the time before, which is 0 at first:
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from nn_manual.arrays import Shape
 from nn_manual.layers.activations import GELU, ReLU
+from nn_manual.layers.attention import SelfAttention
 from nn_manual.layers.base import Layer
-from nn_manual.layers.containers import Chain, Residual
+from nn_manual.layers.chain import Chain
+from nn_manual.layers.containers import Residual
 from nn_manual.layers.dropout import Dropout
 from nn_manual.layers.linear import Linear
 from nn_manual.layers.normalization import LayerNorm
 from nn_manual.layers.recurrent import MAX_LAYERS
-from nn_manual.layers.self_attention import MultiheadAttention
+from nn_manual.layers.self_attention import (
+    CausalSelfAttention,
+    MultiheadAttention,
+)
 from nn_manual.layers.shape import Identity
 
 
@@ -30,7 +35,8 @@ class TransformerEncoderLayer(Chain):
         attended        = input + attend(norm1(input))                         where norm_first = True
         output          = attended + feed_forward(norm2(attended))             where norm_first = True
 
-    self_attn is a MultiheadAttention of `nhead` heads, with `dropout` of its probabilities, too. linear1 is a Linear to
+    self_attn is a MultiheadAttention of `nhead` heads, with `dropout` of its probabilities, too; where `causal`, it is
+    a CausalSelfAttention. A `window` is the attention's, as SelfAttention has it. linear1 is a Linear to
     `dim_feedforward` features, linear2 one back to d_model; `activation` is relu or gelu; norm1 and norm2 LayerNorms
     with `layer_norm_eps`. `bias` says whether all of them have one. The names of the parameters are torch's:
     self_attn.in_proj_weight, linear1.weight, norm1.weight, ...
@@ -51,6 +57,11 @@ class TransformerEncoderLayer(Chain):
     layer_norm_eps: float = 1e-5
     norm_first: bool = field(default=False, kw_only=True)  # before it, torch has batch_first
     bias: bool = field(default=True, kw_only=True)
+    causal: bool = field(default=False, kw_only=True)
+    window: int | None = field(default=None, kw_only=True)
+
+    #: What self_attn is, where `causal` and where not.
+    attention: ClassVar[dict[bool, type[SelfAttention]]] = {True: CausalSelfAttention, False: MultiheadAttention}
 
     def __post_init__(self) -> None:
         for name in ("d_model", "nhead", "dim_feedforward"):
@@ -62,7 +73,8 @@ class TransformerEncoderLayer(Chain):
             raise ValueError(f"activation must be relu or gelu, not {self.activation!r}")
         if not self.layer_norm_eps >= 0:
             raise ValueError(f"layer_norm_eps must be at least 0, not {self.layer_norm_eps}")
-        self.self_attn = MultiheadAttention(self.d_model, self.nhead, self.dropout, self.bias)
+        attention = self.attention[self.causal]
+        self.self_attn = attention(self.d_model, self.nhead, self.dropout, self.bias, window=self.window)
         self.linear1 = Linear(self.d_model, self.dim_feedforward, self.bias)
         self.activated = ReLU() if self.activation == "relu" else GELU()
         self.linear2 = Linear(self.dim_feedforward, self.d_model, self.bias)
@@ -79,12 +91,13 @@ class TransformerEncoderLayer(Chain):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """The norms behind and in front, both activations, with dropout and without, without bias."""
+        """The norms behind and in front, both activations, with dropout and without, without bias, with a window."""
         return [
             (cls(4, 2, 3, dropout=0.25), (2, 3, 4)),
             (cls(4, 2, 5, dropout=0, norm_first=True), (3, 4, 4)),
             (cls(6, 3, 4, activation="gelu", norm_first=True), (2, 3, 6)),
             (cls(4, 1, 4, dropout=0, activation="gelu", layer_norm_eps=0.1, bias=False), (4, 4, 4)),
+            (cls(4, 2, 3, dropout=0, causal=True, window=2), (2, 4, 4)),
         ]
 
     def children(self) -> dict[str, Layer]:
@@ -111,7 +124,7 @@ class TransformerEncoderLayer(Chain):
         """The input's shape."""
         if len(input_shape) != 3 or input_shape[2] != self.d_model:
             words = f"takes (batch, time, d_model={self.d_model}), the input has shape {input_shape}"
-            raise ValueError(f"TransformerEncoderLayer {words}")
+            raise ValueError(f"{type(self).__name__} {words}")
         return input_shape
 
     def reference(

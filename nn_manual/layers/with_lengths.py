@@ -33,3 +33,8 @@ class LayerWithLengths(Layer):
             raise ValueError(f"{name} gets {counted(num_times, 'time')}, and a sequence has {lengths.max()}")
         mask: Array = np.arange(num_times) < lengths[:, np.newaxis]
         return mask.reshape(*mask.shape, *[1] * (input.ndim - 2))
+
+
+def kept(array: Array, mask: Array) -> Array:
+    """The array where the mask is true, 0 elsewhere."""
+    return np.where(mask, array, np.zeros_like(array))

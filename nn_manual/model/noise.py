@@ -14,7 +14,7 @@ from nn_manual.errors import LayerError
 from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import descendants
 from nn_manual.layers.with_lengths import LENGTHS
-from nn_manual.layers.with_noise import LayerWithNoise
+from nn_manual.layers.with_noise import LayerWithNoise, draws
 from nn_manual.model.contract import checked_input_shapes, checked_shapes
 from nn_manual.streams import RowGenerator
 
@@ -25,7 +25,7 @@ class Noise:
 
     def __init__(self, model: Layer) -> None:
         #: Whether there is such a layer.
-        self.is_needed = any(isinstance(layer, LayerWithNoise) for _, layer in descendants(model))
+        self.is_needed = any(draws(layer) for _, layer in descendants(model))
         self._inputs: dict[Shape, list[tuple[LayerWithNoise, Shape]]] = {}
         self._bound: tuple[Any, ...] = ()
 
@@ -54,10 +54,10 @@ class Noise:
 
 def _inputs(layer: Layer, input_shape: Shape) -> Iterator[tuple[LayerWithNoise, Shape]]:
     """The layers that take noise, each with the shape of its input."""
-    if isinstance(layer, LayerWithNoise):
+    if isinstance(layer, LayerWithNoise) and layer.draws:
         yield layer, input_shape
     children = layer.children()
-    if any(isinstance(inner, LayerWithNoise) for _, inner in descendants(layer)):
+    if any(draws(inner) for _, inner in descendants(layer)):
         for name, shape in checked_input_shapes(layer, input_shape).items():
             try:
                 yield from _inputs(children[name], shape)

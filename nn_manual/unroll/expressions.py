@@ -196,4 +196,5 @@ def _array(array: np.ndarray[Any, Any]) -> Expression:
         return of(f"np.arange({plain})" if array.dtype == np.int64 else f"np.arange({plain}, dtype=np.{array.dtype})")
     if array.ndim == 2 and array.dtype.kind == "f" and np.array_equal(array, np.triu(np.full_like(array, -np.inf), 1)):
         return of(f"np.triu(np.full({array.shape}, -np.inf, np.{array.dtype}), 1)")
-    return of(f"np.array({array.tolist()}, np.{array.dtype})")
+    numbers = str(array.tolist()).replace("inf", "np.inf")
+    return of(f"np.array({numbers}, np.{array.dtype})")

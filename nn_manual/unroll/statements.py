@@ -148,6 +148,8 @@ class Statements:
         if initial is not None and initial.any():
             raise CannotTrace(f"{self._observed.operations[version.made_by].place}: an array that no operation made")
         name = version.name or self._names.returned(version) or self._names.shown(version)
+        if name is not None and name.local in RETURNED and not self._names.returned(version):
+            name = Name(f"inner_{name.local}", name.layer)  # the layer returns another form
         if name is None:
             self._unnamed.add(version)
             name = Name("memory", layer_of(self._observed.operations[version.made_by].place.owner))

@@ -22,7 +22,7 @@ from nn_manual.layers import (
     StochasticDepth,
 )
 from nn_manual.layers.composite import descendants
-from nn_manual.layers.with_noise import LayerWithNoise
+from nn_manual.layers.with_noise import draws
 from nn_manual.model import Sequential
 from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.streams import Stream
@@ -61,7 +61,7 @@ def check_run(config: RunConfig, script: Script, model: Sequential) -> None:
 def _masks(config: RunConfig, script: Script, model: Sequential, rows: str) -> Iterator[str]:
     """The lines that draw the masks of a step."""
     layers = dict(descendants(model))
-    drawing = [name for name, layer in layers.items() if isinstance(layer, LayerWithNoise)]
+    drawing = [name for name, layer in layers.items() if draws(layer)]
     for name, view in script.given.arguments.items():
         if name.layer:
             layer = layers[name.layer]

@@ -26,6 +26,7 @@ from nn_manual import (
     MSELoss,
     NotFiniteError,
     Padded,
+    PaddedEmbeddingBag,
     PaddedLSTM,
     ReLU,
     Sequential,
@@ -143,9 +144,10 @@ def test_no_false_alarm_with_lengths(
 
 
 def test_a_layer_of_every_class_is_drawn() -> None:
-    """But EmbeddingBag: a random net gets an index for each example, and no bag of them."""
+    """But bags of indices: a random net gets an index for each example."""
     drawn = {type(layer) for layer, _ in random_layers.SHAPED}
-    assert drawn | {Embedding, EmbeddingBag, Sequential} == set(components(Layer).values()) | {Sequential}
+    others = {Embedding, EmbeddingBag, PaddedEmbeddingBag, Sequential}
+    assert drawn | others == set(components(Layer).values()) | {Sequential}
 
 
 def num_checked_steps(

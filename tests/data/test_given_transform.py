@@ -19,6 +19,7 @@ from nn_manual.data import (
     FashionMNIST,
     Iris,
     LinearTeacher,
+    MiddleWord,
     Names,
     Reconstruction,
     Spirals,
@@ -50,6 +51,7 @@ def data_sets(tmp_path: Path) -> list[Dataset]:
         arrays(csv, input=["height", "age"]),
         arrays(npz, input="x", target="y", task="regression"),
         Text(write(tmp_path, "some text, and some text", "text.txt"), context=2, validation_fraction=0.2),
+        MiddleWord(write(tmp_path, "a b a c b a d b a b", "words.txt"), radius=1, num_words=2, validation_fraction=0.4),
     ]
 
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 from every_component import each
 
-from nn_manual import Sequential
-from nn_manual.arrays import Array, Shape
+from nn_manual import Padded, Sequential
+from nn_manual.arrays import Shape
 from nn_manual.check.twin.layers import layer_function
 from nn_manual.layers import (
     CELU,
@@ -75,7 +75,6 @@ from nn_manual.layers import (
     InstanceNorm3d,
     Layer,
     LayerNorm,
-    LayerWithLengths,
     LeakyReLU,
     LearnedPositions,
     Linear,
@@ -90,10 +89,14 @@ from nn_manual.layers import (
     MaxPool3d,
     Mish,
     MultiheadAttention,
+    PaddedCausalSelfAttention,
+    PaddedEmbeddingBag,
     PaddedGRU,
     PaddedLSTM,
+    PaddedMultiheadAttention,
     PaddedRNN,
     PaddedTimePool,
+    PaddedTransformerEncoderLayer,
     Permute,
     PixelShuffle,
     PixelUnshuffle,
@@ -121,6 +124,7 @@ from nn_manual.layers import (
     SpectralNorm,
     StochasticDepth,
     Sum,
+    SwiGLU,
     Tanh,
     Tanhshrink,
     Threshold,
@@ -248,11 +252,20 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
     (PaddedLSTM(2, 3), [(1, 1, 2), (2, 1, 2)]),
     (PaddedGRU(2, 3, bidirectional=True), [(1, 1, 2), (2, 1, 2)]),
     (PaddedRNN(2, 3), [(1, 1, 2), (2, 1, 2)]),
+    (LSTM(2, 3, num_layers=2, dropout=0.5, proj_size=2), [(2, 0, 2), (1, 1, 2)]),
+    (PaddedGRU(2, 3, num_layers=2, dropout=0.5), [(1, 1, 2), (2, 1, 2)]),
     *((TimePool(mode), [(0, 2, 2), (1, 1, 2), (2, 3, 0), (2, 3, 2, 2)]) for mode in get_args(Mode)),
     *((PaddedTimePool(mode), [(1, 1, 2), (2, 1, 2), (2, 1, 2, 2)]) for mode in get_args(Mode)),
     (CausalSelfAttention(2, 1), [(0, 3, 2), (3, 0, 2), (0, 0, 2), (1, 1, 2)]),
     (CausalSelfAttention(2, 2, dropout=0.5, bias=False), [(0, 3, 2), (1, 1, 2)]),
     (MultiheadAttention(2, 1), [(0, 3, 2), (3, 0, 2), (1, 1, 2)]),
+    (CausalSelfAttention(4, 2, num_kv_heads=1, window=1, positions="rotary"), [(0, 3, 4), (3, 0, 4), (1, 1, 4)]),
+    (MultiheadAttention(2, 2, positions="alibi"), [(0, 3, 2), (3, 0, 2), (1, 1, 2)]),
+    (PaddedCausalSelfAttention(2, 1), [(1, 1, 2), (2, 1, 2)]),
+    (PaddedMultiheadAttention(2, 1), [(1, 1, 2), (2, 1, 2)]),
+    (PaddedTransformerEncoderLayer(2, 1, 3), [(1, 1, 2), (2, 1, 2)]),
+    (SwiGLU(2, 3), [(0, 2), (2, 0, 2), (1, 1, 2)]),
+    (PaddedEmbeddingBag(3, 2), [(1, 1), (2, 1)]),
     (TransformerEncoderLayer(2, 1, 3, dropout=0), [(0, 3, 2), (3, 0, 2), (1, 1, 2)]),
     (TransformerEncoder(TransformerEncoderLayer(2, 1, 3, dropout=0), 2), [(0, 3, 2), (1, 1, 2)]),
     (Residual(Linear(2, 2, bias=False), GELU()), [(0, 2), (2,)]),
@@ -263,20 +276,19 @@ TABLE: list[tuple[Layer, list[Shape]]] = [
 CASES = [(layer, shape) for layer, shapes in TABLE for shape in shapes]
 
 
-def torchs(layer: Layer, arrays: dict[str, Any], noise: dict[str, Array]) -> tuple[Any, ...]:
+def torchs(layer: Layer) -> tuple[Any, ...]:
     """The output as a function of the input, the parameters and the buffers of torch's version."""
+    arrays = {kind: {name: array.copy() for name, array in vars(getattr(layer, kind)).items()}
+              for kind in ("param", "buffer")}  # fmt: skip
+    drawn = vars(getattr(layer, "noise", SimpleNamespace()))
+    noise = {name: torch.from_numpy(array.copy()) for name, array in drawn.items()}
     parameters = {name: torch.nn.Parameter(torch.from_numpy(array)) for name, array in arrays["param"].items()}
     buffers = {name: torch.from_numpy(array) for name, array in arrays["buffer"].items()}
     if isinstance(layer, Composite):
-        inner = [torchs(child, copied(child), {})[0] for child in layer.children().values()]
-        return (lambda input: layer.reference(input, *inner)), {}, {}
+        inner = [torchs(child)[0] for child in layer.children().values()]
+        return (lambda input: layer.reference(input, *inner, **noise)), {}, {}
     function: Any = layer_function(layer, parameters, buffers, torch.float64)
-    return (lambda input: function(input, **{k: torch.from_numpy(v) for k, v in noise.items()})), parameters, buffers
-
-
-def copied(layer: Layer) -> dict[str, Any]:
-    return {kind: {name: array.copy() for name, array in vars(getattr(layer, kind)).items()}
-            for kind in ("param", "buffer")}  # fmt: skip
+    return (lambda input: function(input, **noise)), parameters, buffers
 
 
 def test_every_layer_is_in_the_table() -> None:
@@ -291,10 +303,9 @@ def test_as_torch(layer: Layer, shape: Shape) -> None:
     model.bind_noise(shape)
     is_index = isinstance(layer, Embedding | EmbeddingBag)
     input = np.asarray(generator.integers(0, 3, shape) if is_index else generator.standard_normal(shape))
-    if isinstance(layer, LayerWithLengths):
-        layer.noise = SimpleNamespace(lengths=np.ones(len(input), np.int64))
-    noise = vars(layer.noise) if hasattr(layer, "noise") else {}
-    function, parameters, buffers = torchs(layer, copied(layer), noise)
+    if model.lengths_heeded_by:
+        model.bind_lengths(Padded(input, np.ones(len(input), np.int64)))
+    function, parameters, buffers = torchs(layer)
     leaf = torch.from_numpy(input.copy())
     leaf.requires_grad_(not is_index)
     theirs = function(leaf)

@@ -9,7 +9,16 @@ import pytest
 import torch
 from comparing import assert_equal
 
-from nn_manual import EmbeddingBag, Linear, MSELoss, Sequential, Trainer, check_gradients
+from nn_manual import (
+    EmbeddingBag,
+    Linear,
+    MSELoss,
+    Padded,
+    PaddedEmbeddingBag,
+    Sequential,
+    Trainer,
+    check_gradients,
+)
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.embedding_bag import Mode
 from nn_manual.optim import SGD
@@ -105,3 +114,27 @@ def test_refused_settings() -> None:
         EmbeddingBag(3, 2, padding_idx=3)
     with pytest.raises(ValueError, match=r"^EmbeddingBag takes int64 indices, not float64$"):
         Sequential(EmbeddingBag(3, 2)).layers[0].forward(np.zeros((2, 2)))
+
+
+@each_mode
+@pytest.mark.parametrize("padding_idx", [None, 2])
+def test_bags_of_different_lengths_are_torchs_with_offsets(mode: Mode, padding_idx: int | None) -> None:
+    """What stands behind a bag's end changes nothing, and gets no gradient."""
+    generator = np.random.default_rng(0)
+    indices, lengths = generator.integers(0, 4, (4, 5)), np.array([2, 5, 1, 3])
+    model = Sequential(PaddedEmbeddingBag(5, 3, mode=mode, padding_idx=padding_idx), dtype="float64", seed=1)
+    weight = torch.nn.Parameter(torch.from_numpy(model.state_dict()["0.weight"].copy()))
+    module = torch.nn.EmbeddingBag(5, 3, mode=mode, padding_idx=padding_idx, _weight=weight)
+    flat = np.concatenate([bag[:length] for bag, length in zip(indices, lengths, strict=True)])
+    expected = module(torch.from_numpy(flat), torch.tensor([0, 2, 7, 8]))
+    grad_output = generator.standard_normal((4, 3))
+    expected.backward(torch.from_numpy(grad_output))
+    indices[np.arange(5) >= lengths[:, np.newaxis]] = 4
+    output, saved = model.forward(Padded(indices, lengths))
+    assert_equal(output, expected.detach().numpy(), tolerance=TOLERANCES["float64"], scale=1)
+    model.backward(saved, grad_output)
+    assert module.weight.grad is not None
+    grad = vars(model.grad)["0.weight"]
+    assert_equal(grad, module.weight.grad.numpy(), tolerance=TOLERANCES["float64"], scale=1)
+    assert not grad[4].any()
+    np.testing.assert_array_equal(model(Padded(indices, lengths)), output)

@@ -28,13 +28,17 @@ from nn_manual.registry import components
 
 #: The parameters of each layer that an initializer fills: the weights of linear maps and of tables, no other.
 FILLED = {
-    **{name: {"weight"} for name in ("Bilinear", "Embedding", "EmbeddingBag", "LearnedPositions", "Linear")},
+    **{name: {"weight"} for name in ("Bilinear", "Embedding", "EmbeddingBag", "Linear")},
+    **{name: {"weight"} for name in ("LearnedPositions", "PaddedEmbeddingBag")},
     **{f"{name}{num_dims}d": {"weight"} for name in ("Conv", "ConvTranspose") for num_dims in (1, 2, 3)},
-    **{f"{name}Attention": {"in_proj_weight", "out_proj.weight"} for name in ("CausalSelf", "Multihead")},
+    **{
+        f"{name}Attention": {"in_proj_weight", "out_proj.weight"}
+        for name in ("CausalSelf", "Multihead", "PaddedCausalSelf", "PaddedMultihead")
+    },
     "WeightNorm": {"parametrizations.weight.original1"},
     "SpectralNorm": {"parametrizations.weight.original"},
     **{
-        name: {f"weight_{map}_l{k}{way}" for map in ("ih", "hh") for k in (0, 1) for way in ("", "_reverse")}
+        name: {f"weight_{map}_l{k}{way}" for map in ("ih", "hh", "hr") for k in (0, 1, 2) for way in ("", "_reverse")}
         for name in ("RNN", "LSTM", "GRU", "PaddedRNN", "PaddedLSTM", "PaddedGRU")
     },
 }
@@ -94,6 +98,7 @@ def scale_of_terms(layer: Layer, input: Array, grad_output: Array) -> Any:
 
 #: torch says that its own convolution makes a copy for an even kernel.
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
+@pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")  # torch's choice, said once
 @each("layer, shape", LAYERS)
 @combinations
 def test_torch_agrees(layer: Layer, shape: Shape, kind: str, other_kind: str, dtype: str) -> None:

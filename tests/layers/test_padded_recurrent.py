@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import nn_manual
 from nn_manual import LSTM, Padded, PaddedGRU, PaddedLSTM, PaddedRNN, Sequential
 from nn_manual.arrays import Array
 from nn_manual.layers.padded_recurrent import PaddedRecurrent
@@ -80,6 +81,28 @@ def test_whole_sequences_are_an_lstm_s(bidirectional: bool) -> None:
     plain = Sequential(LSTM(3, 2, batch_first=True, bidirectional=bidirectional), seed=1, dtype="float64")
     np.testing.assert_array_equal(model(Padded(input, np.full(4, 5))), plain(input))
     np.testing.assert_array_equal(plain(Padded(input, LENGTHS)), plain(input))  # it takes no notice of lengths
+
+
+@pytest.mark.parametrize("layer_class", [each for each, _ in CLASSES])
+def test_dropout_of_each_sequence_is_a_plain_layer_s(layer_class: type[PaddedRecurrent]) -> None:
+    padded = layer_class(3, 2, 2, dropout=0.5, bidirectional=True)
+    model, input = Sequential(padded, seed=1, dtype="float64"), drawn(0, 4, 5, 3)
+    output, saved = model.forward(Padded(input, LENGTHS))
+    grad_output = drawn(1, *output.shape)
+    grad_input, mask = model.backward(saved, grad_output), padded.noise.mask_l0
+    assert 0 < (mask == 0).mean() < 1
+    name = layer_class.__name__.removeprefix("Padded")
+    plain = getattr(nn_manual, name)(3, 2, 2, batch_first=True, dropout=0.5, bidirectional=True)
+    alone = Sequential(plain, seed=1, dtype="float64")
+    for index, length in enumerate(LENGTHS):
+        own = slice(index, index + 1), slice(length)
+        alone.forward(input[own])
+        plain.noise.mask_l0[...] = mask[own]
+        expected, of_plain = plain.forward(input[own])
+        np.testing.assert_allclose(output[own], expected, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(grad_input[own], plain.backward(of_plain, grad_output[own]), rtol=1e-12, atol=1e-15)
+    assert model(Padded(input, LENGTHS)).shape == output.shape
+    assert padded.noise.lengths.dtype.kind == "i"
 
 
 def test_it_needs_lengths() -> None:

@@ -15,6 +15,8 @@ from nn_manual import (
     LayerNorm,
     Linear,
     MultiheadAttention,
+    Padded,
+    PaddedTransformerEncoderLayer,
     Sequential,
     TransformerEncoder,
     TransformerEncoderLayer,
@@ -91,6 +93,52 @@ def test_an_encoder_is_torchs(num_layers: int, norm: bool, dtype: str) -> None:
         enable_nested_tensor=False,
     )
     assert_same(model, theirs, (2, 4, 6), dtype)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("window", [None, 2])
+def test_causal_layers_are_torchs_with_a_mask(window: int | None, norm_first: bool) -> None:
+    layer = TransformerEncoderLayer(6, 3, 5, dropout=0, norm_first=norm_first, causal=True, window=window)
+    model = drawn(TransformerEncoder(layer, 2), "float64")
+    theirs = torch.nn.TransformerEncoder(
+        of_torch({"dropout": 0, "norm_first": norm_first}, "float64"), 2, enable_nested_tensor=False
+    )
+    theirs.load_state_dict({name.removeprefix("0."): torch.from_numpy(a) for name, a in model.state_dict().items()})
+    input = np.random.default_rng(0).standard_normal((2, 5, 6))
+    ahead = torch.arange(5) - torch.arange(5)[:, None]
+    hidden = (ahead > 0) | (ahead.abs() >= (window or 5))
+    expected = theirs(torch.from_numpy(input), mask=hidden).detach().numpy()
+    assert_equal(model(input), expected, tolerance=TOLERANCES["float64"])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_padded_layers_are_torchs_with_a_padding_mask(norm_first: bool, causal: bool) -> None:
+    """Infinite padding changes nothing."""
+    layer = PaddedTransformerEncoderLayer(6, 3, 5, dropout=0, norm_first=norm_first, causal=causal)
+    model = drawn(TransformerEncoder(layer, 2), "float64")
+    theirs = torch.nn.TransformerEncoder(
+        of_torch({"dropout": 0, "norm_first": norm_first}, "float64"), 2, enable_nested_tensor=False
+    )
+    theirs.load_state_dict({name.removeprefix("0."): torch.from_numpy(a) for name, a in model.state_dict().items()})
+    generator = np.random.default_rng(0)
+    (input, grad_output), lengths = generator.standard_normal((2, 3, 5, 6)), np.array([2, 5, 3])
+    counts = np.arange(5) < lengths[:, np.newaxis]
+    later = torch.ones(5, 5, dtype=torch.bool).triu(1) if causal else None
+    leaf = torch.from_numpy(input.copy()).requires_grad_()
+    expected = theirs(leaf, mask=later, src_key_padding_mask=torch.from_numpy(~counts))
+    expected = torch.where(torch.from_numpy(counts)[..., None], expected, 0)
+    expected.backward(torch.from_numpy(grad_output))
+    input[~counts] = np.inf
+    output, saved = model.forward(Padded(input, lengths))
+    assert_equal(output, expected.detach().numpy(), tolerance=TOLERANCES["float64"])
+    assert leaf.grad is not None
+    assert_equal(model.backward(saved, grad_output), leaf.grad.numpy(), tolerance=TOLERANCES["float64"], scale=10)
+    for name, parameter in theirs.named_parameters():
+        gradient = vars(model.grad)[f"0.{name}"]
+        largest = max(1.0, float(np.abs(gradient).max()))
+        assert_equal(gradient, np.asarray(parameter.grad), tolerance=TOLERANCES["float64"], scale=largest)
+    np.testing.assert_array_equal(model(Padded(input, lengths)), output)
 
 
 def test_without_dropout_in_evaluation() -> None:

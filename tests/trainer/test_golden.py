@@ -15,7 +15,7 @@ import pytest
 from images import first_images
 
 from nn_manual.config import RunConfig, load_config
-from nn_manual.data import FashionMNIST, Text
+from nn_manual.data import FashionMNIST, MiddleWord, Text
 from nn_manual.data.text import python_manual
 from nn_manual.run.new_run import run
 from nn_manual.run_directory.metrics import read_run
@@ -45,6 +45,7 @@ SHORTER = {
     "trace_relu": ["epochs=30"],
     "unet": ["epochs=1"],
     "vit": ["epochs=1"],
+    "word_vectors": ["epochs=1", "data.MiddleWord.validation_fraction=0.8"],
 }
 
 #: These see a part of the photographs.
@@ -75,7 +76,7 @@ def losses(config: RunConfig, directory: Path) -> dict[str, list[float]]:
 
 def text_sha256(config: RunConfig) -> str | None:
     """Of the text that a config without a file trains on; it differs between versions of Python."""
-    return hashlib.sha256(python_manual().encode()).hexdigest() if isinstance(config.data, Text) else None
+    return hashlib.sha256(python_manual().encode()).hexdigest() if isinstance(config.data, Text | MiddleWord) else None
 
 
 def test_every_config_has_a_curve() -> None:

@@ -43,6 +43,7 @@ SHORTER = {
     "trace_relu": ["epochs=5"],
     "unet": ["epochs=1"],
     "vit": ["epochs=1"],
+    "word_vectors": ["epochs=1", "batch_size=1000", "data.MiddleWord.validation_fraction=0.9"],
 }
 
 #: Runs a file with nothing but Python and NumPy.

@@ -15,6 +15,7 @@ from nn_manual.check.judge.rounding import Rounding
 from nn_manual.check.step.evaluated import evaluations
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.reference import Move
+from nn_manual.check.twin.model import reference_settings
 
 
 class EvaluationClaim(Claim):
@@ -48,6 +49,7 @@ class EvaluationClaim(Claim):
         """As in every claim; only the input is moved. A model in float64 has no values in float32 here."""
         return self._values(dtype, move) if dtype in {DOUBLE, self.dtype} else {}
 
+    @reference_settings()
     @torch.no_grad()
     def _values(self, dtype: np.dtype[Any], move: Move | None = None) -> Values:
         functions = self._in_double.evaluated if dtype == DOUBLE else self.evaluated

@@ -18,7 +18,7 @@ from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, walk
 from nn_manual.check.twin.layers import evaluation_function
-from nn_manual.check.twin.model import as_tensor
+from nn_manual.check.twin.model import as_tensor, reference_settings
 from nn_manual.check.twin.modules import CannotStandIn
 from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, words_of
@@ -70,7 +70,7 @@ def _lengths_of(recorded: Recording) -> Iterator[None]:
 
 def _run(item: Item, what: str, function: Callable[[Any], Any], input: Any) -> Any:
     try:
-        with torch.no_grad():
+        with reference_settings(), torch.no_grad():
             return function(input)
     except CannotCompare:
         raise

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.nn.utils import parametrizations
 
+from nn_manual.check.twin.attention import CausalSelfAttention, SelfAttention, TransformerEncoderLayer
+from nn_manual.check.twin.recurrent import OutputAlone, OverLengths
 from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, text_of
 from nn_manual.layers.base import Layer
@@ -26,64 +28,6 @@ FRACTIONAL = "FractionalMaxPool2d", "FractionalMaxPool3d"
 
 class CannotStandIn(Exception):  # noqa: N818 - says what doesn't fit, not that something broke
     """torch.nn's class can't stand for a layer; the text says why."""
-
-
-class _OutputAlone(torch.nn.RNNBase):
-    """A recurrent class of torch.nn without the last state."""
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """The output of all times."""
-        output: torch.Tensor = super().forward(input)[0]
-        return output
-
-
-class _OverLengths(torch.nn.RNNBase):
-    """A recurrent class of torch.nn over packed sequences."""
-
-    def forward(self, input: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """The output of all times, 0 where a sequence has ended."""
-        packed = torch.nn.utils.rnn.pack_padded_sequence(
-            input, lengths.to(torch.int64), batch_first=True, enforce_sorted=False
-        )
-        output, _ = torch.nn.utils.rnn.pad_packed_sequence(
-            super().forward(packed)[0], batch_first=True, total_length=input.shape[1]
-        )
-        return output
-
-
-class SelfAttention(torch.nn.MultiheadAttention):
-    """torch.nn.MultiheadAttention of one array with itself."""
-
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float, bias: bool) -> None:
-        super().__init__(embed_dim, num_heads, dropout, bias, batch_first=True)
-
-    def hidden(self, time: int) -> torch.Tensor | None:  # noqa: ARG002 - whatever the time
-        """Which times (columns) each time (row) doesn't see; None where it sees all."""
-        return None
-
-    def forward(self, input: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:  # type: ignore[override]  # one array for three
-        """The output. torch would draw another mask of dropout than ours: with one, its definition stands here."""
-        hidden = self.hidden(input.shape[1])
-        output: torch.Tensor
-        if mask is None:
-            output, _ = super().forward(input, input, input, attn_mask=hidden)
-            return output
-        projected = torch.nn.functional.linear(input, self.in_proj_weight, self.in_proj_bias)
-        by_head = projected.reshape(*input.shape[:2], 3, self.num_heads, self.head_dim)
-        query, key, value = by_head.permute(2, 0, 3, 1, 4)
-        scores = query @ key.mT / self.head_dim**0.5
-        seen = scores if hidden is None else scores.masked_fill(hidden, -torch.inf)
-        attended = (seen.softmax(-1) * mask) @ value
-        output = self.out_proj(attended.transpose(1, 2).flatten(2))
-        return output
-
-
-class CausalSelfAttention(SelfAttention):
-    """The same, later times hidden."""
-
-    def hidden(self, time: int) -> torch.Tensor:
-        """The later ones."""
-        return torch.ones(time, time, dtype=torch.bool).triu(1)
 
 
 class _PaddedByItself:
@@ -106,6 +50,16 @@ class Bilinear(torch.nn.Bilinear):
     def forward(self, input: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # one array for two
         """The output."""
         return super().forward(input, input)
+
+
+class PaddedEmbeddingBag(torch.nn.EmbeddingBag):
+    """torch.nn.EmbeddingBag of bags that lie one behind the other."""
+
+    def forward(self, input: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # lengths
+        """The output."""
+        counts = lengths.to(torch.int64)
+        indices = input[torch.arange(input.shape[1]) < counts[:, None]]
+        return super().forward(indices, counts.cumsum(0) - counts)
 
 
 class Upsample(torch.nn.Upsample):
@@ -161,13 +115,17 @@ ADAPTED: dict[str, Callable[..., torch.nn.Module]] = {
     "Bilinear": Bilinear,
     "CausalSelfAttention": CausalSelfAttention,
     "MultiheadAttention": SelfAttention,
+    "PaddedCausalSelfAttention": CausalSelfAttention,
+    "PaddedMultiheadAttention": SelfAttention,
+    "PaddedEmbeddingBag": PaddedEmbeddingBag,
+    "TransformerEncoderLayer": TransformerEncoderLayer,
     "Upsample": Upsample,
     "SpectralNorm": spectral_norm,
     "WeightNorm": weight_norm,
     **{name: type(name, (WithSamples, getattr(torch.nn, name)), {}) for name in FRACTIONAL},
     **{name: type(name, (_PaddedByItself, getattr(torch.nn, name)), {}) for name in ("Conv1d", "Conv2d", "Conv3d")},
-    **{name: type(name, (_OutputAlone, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
-    **{f"Padded{name}": type(name, (_OverLengths, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
+    **{name: type(name, (OutputAlone, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
+    **{f"Padded{name}": type(name, (OverLengths, getattr(torch.nn, name)), {}) for name in ("RNN", "LSTM", "GRU")},
 }
 
 

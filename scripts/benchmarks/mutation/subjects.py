@@ -39,6 +39,7 @@ MOMENTUM = functools.partial(SGD, momentum=0.9)
 #: The methods that forward and backward of a layer call to compute, without those that only look at shapes.
 LAYER_HELPERS = (
     *("_exact", "_tanh", "one_way", "one_way_backward", "over_all_times", "stacked", "stacked_backward", "_turn"),
+    "run",
     *("_derivatives", "_nonlinearity", "_weight", "_count", "_scale", "matrices", "_neighbours", "_normalized_rows"),
     *("_grad_of_rows", "_places", "_image", "_write_grad_weight", "_add_bias", "_write_grad_bias"),
     *("around", "back", "sources", "moved", "moved_back", "_largest", "_to_places", "_take_larger"),

@@ -15,12 +15,13 @@ PADDED = (
     "test_padded_recurrent.py has infinite ones, which would"
 )
 
-VIEWS = "dc_dz, dh_dz_o = (derivatives[:, :, :3], derivatives[:, :, 3])"
+VIEWS = "dc_dz, dgated_dz_o = (derivatives[:, :, :3], derivatives[:, :, 3])"
 ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
-ZERO_GRADS = "np.zeros_like(saved.output[0])"
+ZERO_HIDDEN = "np.zeros_like(input, shape=(batch, self.state_size))"
+ZERO_GRADS = ("np.zeros_like(saved.output[0])", "np.zeros_like(saved.c[0])")
 ZERO_CELL = "np.zeros_like(saved.c[:1])"
-STACKED = "output, saved = self.stacked(_kept(input, mask).swapaxes(0, 1), self._turn(mask))"
-KEPT = "return (_kept(output.swapaxes(0, 1), mask), (mask, saved))"
+STACKED = "output, saved = self.stacked(kept(input, mask).swapaxes(0, 1), self._turn(mask))"
+KEPT = "return (kept(output.swapaxes(0, 1), mask), (mask, saved))"
 
 #: The proof, as in survivors.py.
 RECURRENT: dict[tuple[str, str, str], str] = {
@@ -33,7 +34,7 @@ RECURRENT: dict[tuple[str, str, str], str] = {
         (method, line, line.replace("swapaxes(0, 1)", "swapaxes(1, 0)")): TWO_AXES
         for method, line in (
             *(("PaddedGRU.forward", STACKED), ("PaddedGRU.forward", KEPT)),
-            ("PaddedGRU.backward", "grad_output = _kept(grad_output, mask).swapaxes(0, 1)"),
+            ("PaddedGRU.backward", "grad_output = kept(grad_output, mask).swapaxes(0, 1)"),
             ("PaddedGRU.backward", "return grad_input.swapaxes(0, 1)"),
         )
     },
@@ -42,7 +43,7 @@ RECURRENT: dict[tuple[str, str, str], str] = {
         for method, line in (
             ("one_way", "z = z.reshape(time, batch, 4 * self.hidden_size)"),
             ("one_way_backward", "grad_z = grad_z.reshape(*grad_output.shape[:2], 4 * self.hidden_size)"),
-            ("one_way_backward", "grad_h = grad_z[t].reshape(len(grad_h), 4 * self.hidden_size) @ weight_hh"),
+            ("one_way_backward", "grad_after = grad_z[t].reshape(len(grad_c), 4 * self.hidden_size) @ weight_hh"),
         )
         for mutated in ("4 * -self", "-4 * self")
     },
@@ -63,16 +64,20 @@ RECURRENT: dict[tuple[str, str, str], str] = {
                 "np.multiply(grad_c[:, np.newaxis], dc_dz[t], out=grad_z[t, :, :3])",
             ),
             (
-                "np.multiply(dh_dz_o[t], grad_h, out=grad_z[t, :, 3])",
-                "np.multiply(grad_h, dh_dz_o[t], out=grad_z[t, :, 3])",
+                "np.multiply(dgated_dz_o[t], grad_gated, out=grad_z[t, :, 3])",
+                "np.multiply(grad_gated, dgated_dz_o[t], out=grad_z[t, :, 3])",
             ),
         )
     },
     **{
         (method, line, line.replace(zeros, mutated)): ZEROS
         for method, line, zeros in (
-            ("LSTM.one_way", f"h = c_before = {ZERO_STATE}", ZERO_STATE),
-            ("LSTM.one_way_backward", f"grad_h = grad_c = {ZERO_GRADS}", ZERO_GRADS),
+            ("LSTM.one_way", f"h = {ZERO_HIDDEN}", ZERO_HIDDEN),
+            ("LSTM.one_way", f"c_before = {ZERO_STATE}", ZERO_STATE),
+            *(
+                ("LSTM.one_way_backward", f"grad_after, grad_c = ({ZERO_GRADS[0]}, {ZERO_GRADS[1]})", zeros)
+                for zeros in ZERO_GRADS
+            ),
             ("LSTM._derivatives", f"c_before = np.concatenate([{ZERO_CELL}, saved.c[:-1]])", ZERO_CELL),
         )
         for mutated in (f"-{zeros}", f"{zeros} * 1.001", f"{zeros} * 2", f"previous(self, {zeros})")

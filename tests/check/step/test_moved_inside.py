@@ -8,8 +8,8 @@ import torch
 from nn_manual import CausalSelfAttention
 from nn_manual.check.catalogue.cases import layer_cases
 from nn_manual.check.step.moved_inside import MovedInside
+from nn_manual.check.twin.attention import CausalSelfAttention as Reference
 from nn_manual.check.twin.model import reference_settings
-from nn_manual.check.twin.modules import CausalSelfAttention as Reference
 
 
 def doubled(tensor: torch.Tensor) -> torch.Tensor:
