@@ -120,7 +120,7 @@ class FractionalMaxPool(OfLargest, LayerWithNoise):
         """Add each gradient to the place of the window's largest number."""
         corner, place, input_shape = saved
         self.check_gradient(grad_output, place.shape)
-        at = corner + np.array(self._offsets(input_shape), like=corner)[place]
+        at = corner + np.array(self._offsets(input_shape), like=corner)[place.astype(np.int64)]
         grad_input = np.zeros_like(grad_output, order="C", shape=math.prod(input_shape))
         np.add.at(grad_input, at.ravel(), grad_output.ravel())
         return grad_input.reshape(input_shape)
@@ -151,7 +151,10 @@ class FractionalMaxPool(OfLargest, LayerWithNoise):
         """
         step = sample.dtype.type(last) / sample.dtype.type(max(1, count - 1))
         number = np.arange(count, dtype=sample.dtype)[:, np.newaxis]
-        drawn = ((number + sample) * step).astype(np.int64) - (sample * step).astype(np.int64)
+        # A number's floor is how many whole ones from 1 on it reaches; a plan makes no integer of a float.
+        whole = np.arange(1, 2 * last + 2, dtype=sample.dtype)
+        reached = ((number + sample) * step)[:, :, np.newaxis] >= whole
+        drawn = reached.sum(axis=-1) - ((sample * step)[:, np.newaxis] >= whole).sum(axis=-1)
         first: Array = np.where(number == count - 1, last, drawn)
         return first
 
