@@ -45,6 +45,7 @@ EMPTY = (
 ADDS_ZERO = "without it (0) the line adds or subtracts 0"
 TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
+OFFSET = "offset(scores.shape[-1], scores.dtype, self.is_causal, self.window, num_slopes)"
 QUOTIENT = "the exponentials and their sum are scaled by the same factor, which cancels in their quotient"
 BOTH_SIGNS = "both matrices change their sign, so their product with the image doesn't change"
 CENTERED = "sum((c + e) * c) = sum(c * c) + e * sum(c) for any number e, and the centered numbers c add up to 0"
@@ -678,12 +679,10 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     },
     ("CausalSelfAttention._scores", "return scores", "return scores + 1e-08"): ALL_SCORES,
     **{
-        ("CausalSelfAttention._scores", "scores += _causal(scores.shape[-1], scores.dtype)", f"scores += {mutated}"): proof
+        ("CausalSelfAttention._scores", f"scores += {OFFSET}", f"scores += {mutated}"): proof
         for mutated, proof in {
-            "_causal(scores.shape[-1], scores.dtype) * 1.001": INFINITE,
-            "_causal(scores.shape[-1], scores.dtype) * 2": INFINITE,
-            "_causal(scores.shape[-1], scores.dtype) + 1e-08": ALL_SCORES,
-            "previous(self, _causal(scores.shape[-1], scores.dtype))": OF_SHAPE,
+            f"{OFFSET} + 1e-08": ALL_SCORES,
+            f"previous(self, {OFFSET})": OF_SHAPE,
         }.items()
     },
     (
@@ -710,12 +709,12 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             "query, key, value = self._split(projected)",
             f"query, key, value = {mutated}",
         ): THREE_SIGNS
-        for mutated in ("-self._split(projected)", "self._split(-projected)")
+        for mutated in ("self._split(-projected)",)
     },
     (
         "CausalSelfAttention._attend",
-        "return (self._map('out_proj', joined), _Memory(input, projected, largest, total, joined, mask))",
-        "return (self._map('out_proj', joined), _Memory(input, -projected, largest, total, joined, mask))",
+        "return (self._map('out_proj', joined), _Memory(input, projected, largest, total, joined, mask, counts))",
+        "return (self._map('out_proj', joined), _Memory(input, -projected, largest, total, joined, mask, counts))",
     ): THREE_SIGNS,
     **{
         (f"CausalSelfAttention.{method}", line, line.replace(written, mutated)): proof
