@@ -71,8 +71,6 @@ SYMMETRIC = "the matrix is symmetric: it is its own transpose, and so is each po
 EITHER_WAY = "the iteration of a matrix and that of its transpose give the same: both move the singular values alone"
 OTHER_MAP = "the two maps run in turn, their sizes differ, and `previous` keeps nothing of another shape"
 ALL_SCORES = "all scores of a row grow by the same amount, and so does the largest, which is subtracted"
-INFINITE = "its numbers are 0 and -infinity, and their multiples are the same numbers"
-SAME_ARRAY = "an operation has written its result into this array: both names are of the same one"
 ROWS_OF_ZERO = "each row of the gradient of the scores adds up to 0: a number that is added to all keys adds nothing"
 OF_DTYPE = "only the dtype of the array is used"
 THREE_SIGNS = (
@@ -719,33 +717,13 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     **{
         (f"CausalSelfAttention.{method}", line, line.replace(written, mutated)): proof
         for method, line, written, mutated, proof in (
-            ("_attend", MASKED, "(probability,", "(scores,", SAME_ARRAY),
-            ("_attend", MASKED, "(probability,", "(exponential,", SAME_ARRAY),
             ("_attend", MASKED, "(probability, mask[part],", "(mask[part], probability,", SWAPPED),
-            ("_attend", "np.matmul(kept, value[part], out=attended[part])", "kept", "probability", SAME_ARRAY),
-            (
-                *("backward", "kept = probability if mask is None else probability * mask[part]"),
-                *("else probability", "else exponential", SAME_ARRAY),
-            ),
             (
                 *("backward", "grad_probability = grad_kept if mask is None else np.multiply(grad_kept, mask[part], out=grad_kept)"),
                 *("(grad_kept, mask[part],", "(mask[part], grad_kept,", SWAPPED),
             ),
-            (
-                *("backward", "mean = np.vecdot(probability, grad_probability)[..., np.newaxis]"),
-                *("grad_probability)", "grad_kept)", SAME_ARRAY),
-            ),
-            (
-                *("backward", "grad_scores = np.subtract(grad_probability, mean, out=grad_probability)"),
-                *("(grad_probability, mean", "(grad_kept, mean", SAME_ARRAY),
-            ),
-            ("backward", GRAD_QUERY, "grad_scores", "grad_kept", SAME_ARRAY),
             ("backward", GRAD_QUERY, "key[part]", "key[part] + 1e-08", ROWS_OF_ZERO),
             ("backward", GRAD_QUERY, "key[part]", "(key + 1e-08)[part]", ROWS_OF_ZERO),
-            (
-                *("backward", "np.matmul(grad_scores.mT, query[part], out=grad_key[part])"),
-                *("grad_scores", "grad_kept", SAME_ARRAY),
-            ),
         )
     },
     (
