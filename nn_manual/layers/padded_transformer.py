@@ -36,20 +36,20 @@ class PaddedTransformerEncoderLayer(TransformerEncoderLayer, LayerWithLengths):
         """The output, and what each layer saved, with the mask of the lengths."""
         self.output_shape(input.shape)
         counts = self.mask(input)
-        output, saved = super().forward(kept(input, counts))
+        output, saved = TransformerEncoderLayer.forward(self, kept(input, counts))
         return kept(output, counts), (saved, counts)
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
         """Overwrite the layers' gradients and return grad_input."""
         of_layers, counts = saved
         self.check_gradient(grad_output, (*counts.shape[:2], self.d_model))
-        return super().backward(of_layers, kept(grad_output, counts))
+        return TransformerEncoderLayer.backward(self, of_layers, kept(grad_output, counts))
 
     def infer(self, input: Array) -> Array:
         """The output in evaluation."""
         self.output_shape(input.shape)
         counts = self.mask(input)
-        return kept(super().infer(kept(input, counts)), counts)
+        return kept(TransformerEncoderLayer.infer(self, kept(input, counts)), counts)
 
     def reference(self, input: Any, *layers: Callable[[Any], Any], lengths: Any) -> Any:  # type: ignore[override]  # it has lengths, too
         """The same on torch tensors."""

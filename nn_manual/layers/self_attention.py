@@ -44,11 +44,11 @@ class PaddedAttention(SelfAttention, LayerWithLengths):
     def backward(self, saved: Any, grad_output: Array) -> Array:
         """Write the gradients of the parameters, return grad_input."""
         self.check_gradient(grad_output, saved.input.shape)
-        return super().backward(saved, kept(grad_output, saved.counts))
+        return SelfAttention.backward(self, saved, kept(grad_output, saved.counts))
 
     def _attend(self, input: Array, mask: Array | None, counts: Array | None = None) -> tuple[Array, Any]:
         counts = self.mask(input)
-        output, saved = super()._attend(kept(input, counts), mask, counts)
+        output, saved = SelfAttention._attend(self, kept(input, counts), mask, counts)
         return kept(output, counts), saved
 
 

@@ -63,7 +63,7 @@ class SelfAttention(torch.nn.MultiheadAttention):
         projected = torch.nn.functional.linear(input, self.in_proj_weight, self.in_proj_bias)
         size = self.embed_dim // self.num_shared
         query, key, value = (
-            part.reshape(*part.shape[:2], -1, self.head_dim).transpose(1, 2)
+            part.reshape(*part.shape[:2], part.shape[2] // self.head_dim, self.head_dim).transpose(1, 2)
             for part in torch.split(projected, [self.embed_dim, size, size], 2)
         )
         if self.positions == "rotary":

@@ -45,6 +45,7 @@ EMPTY = (
 ADDS_ZERO = "without it (0) the line adds or subtracts 0"
 TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
+OFFSET = "offset(scores.shape[-1], scores.dtype, self.is_causal, self.window, num_slopes)"
 QUOTIENT = "the exponentials and their sum are scaled by the same factor, which cancels in their quotient"
 BOTH_SIGNS = "both matrices change their sign, so their product with the image doesn't change"
 CENTERED = "sum((c + e) * c) = sum(c * c) + e * sum(c) for any number e, and the centered numbers c add up to 0"
@@ -70,8 +71,6 @@ SYMMETRIC = "the matrix is symmetric: it is its own transpose, and so is each po
 EITHER_WAY = "the iteration of a matrix and that of its transpose give the same: both move the singular values alone"
 OTHER_MAP = "the two maps run in turn, their sizes differ, and `previous` keeps nothing of another shape"
 ALL_SCORES = "all scores of a row grow by the same amount, and so does the largest, which is subtracted"
-INFINITE = "its numbers are 0 and -infinity, and their multiples are the same numbers"
-SAME_ARRAY = "an operation has written its result into this array: both names are of the same one"
 ROWS_OF_ZERO = "each row of the gradient of the scores adds up to 0: a number that is added to all keys adds nothing"
 OF_DTYPE = "only the dtype of the array is used"
 THREE_SIGNS = (
@@ -717,12 +716,10 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     },
     ("CausalSelfAttention._scores", "return scores", "return scores + 1e-08"): ALL_SCORES,
     **{
-        ("CausalSelfAttention._scores", "scores += _causal(scores.shape[-1], scores.dtype)", f"scores += {mutated}"): proof
+        ("CausalSelfAttention._scores", f"scores += {OFFSET}", f"scores += {mutated}"): proof
         for mutated, proof in {
-            "_causal(scores.shape[-1], scores.dtype) * 1.001": INFINITE,
-            "_causal(scores.shape[-1], scores.dtype) * 2": INFINITE,
-            "_causal(scores.shape[-1], scores.dtype) + 1e-08": ALL_SCORES,
-            "previous(self, _causal(scores.shape[-1], scores.dtype))": OF_SHAPE,
+            f"{OFFSET} + 1e-08": ALL_SCORES,
+            f"previous(self, {OFFSET})": OF_SHAPE,
         }.items()
     },
     (
@@ -749,43 +746,23 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             "query, key, value = self._split(projected)",
             f"query, key, value = {mutated}",
         ): THREE_SIGNS
-        for mutated in ("-self._split(projected)", "self._split(-projected)")
+        for mutated in ("self._split(-projected)",)
     },
     (
         "CausalSelfAttention._attend",
-        "return (self._map('out_proj', joined), _Memory(input, projected, largest, total, joined, mask))",
-        "return (self._map('out_proj', joined), _Memory(input, -projected, largest, total, joined, mask))",
+        "return (self._map('out_proj', joined), _Memory(input, projected, largest, total, joined, mask, counts))",
+        "return (self._map('out_proj', joined), _Memory(input, -projected, largest, total, joined, mask, counts))",
     ): THREE_SIGNS,
     **{
         (f"CausalSelfAttention.{method}", line, line.replace(written, mutated)): proof
         for method, line, written, mutated, proof in (
-            ("_attend", MASKED, "(probability,", "(scores,", SAME_ARRAY),
-            ("_attend", MASKED, "(probability,", "(exponential,", SAME_ARRAY),
             ("_attend", MASKED, "(probability, mask[part],", "(mask[part], probability,", SWAPPED),
-            ("_attend", "np.matmul(kept, value[part], out=attended[part])", "kept", "probability", SAME_ARRAY),
-            (
-                *("backward", "kept = probability if mask is None else probability * mask[part]"),
-                *("else probability", "else exponential", SAME_ARRAY),
-            ),
             (
                 *("backward", "grad_probability = grad_kept if mask is None else np.multiply(grad_kept, mask[part], out=grad_kept)"),
                 *("(grad_kept, mask[part],", "(mask[part], grad_kept,", SWAPPED),
             ),
-            (
-                *("backward", "mean = np.vecdot(probability, grad_probability)[..., np.newaxis]"),
-                *("grad_probability)", "grad_kept)", SAME_ARRAY),
-            ),
-            (
-                *("backward", "grad_scores = np.subtract(grad_probability, mean, out=grad_probability)"),
-                *("(grad_probability, mean", "(grad_kept, mean", SAME_ARRAY),
-            ),
-            ("backward", GRAD_QUERY, "grad_scores", "grad_kept", SAME_ARRAY),
             ("backward", GRAD_QUERY, "key[part]", "key[part] + 1e-08", ROWS_OF_ZERO),
             ("backward", GRAD_QUERY, "key[part]", "(key + 1e-08)[part]", ROWS_OF_ZERO),
-            (
-                *("backward", "np.matmul(grad_scores.mT, query[part], out=grad_key[part])"),
-                *("grad_scores", "grad_kept", SAME_ARRAY),
-            ),
         )
     },
     (

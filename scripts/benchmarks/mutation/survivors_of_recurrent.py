@@ -20,20 +20,20 @@ ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
 ZERO_HIDDEN = "np.zeros_like(input, shape=(batch, self.state_size))"
 ZERO_GRADS = ("np.zeros_like(saved.output[0])", "np.zeros_like(saved.c[0])")
 ZERO_CELL = "np.zeros_like(saved.c[:1])"
-STACKED = "output, saved = self.stacked(kept(input, mask).swapaxes(0, 1), self._turn(mask))"
+STACKED = "output, saved = self.stacked(kept(input, mask).swapaxes(0, 1), self._turn(mask), masks)"
 KEPT = "return (kept(output.swapaxes(0, 1), mask), (mask, saved))"
 
 #: The proof, as in survivors.py.
 RECURRENT: dict[tuple[str, str, str], str] = {
     **{
-        ("PaddedGRU.forward", "mask = self.mask(input)", f"mask = self.mask({mutated})"): ITS_SHAPE
+        ("PaddedGRU.run", "mask = self.mask(input)", f"mask = self.mask({mutated})"): ITS_SHAPE
         for mutated in ("-input", "input * 1.001", "input * 2", "input + 1e-08", "previous(self, input)")
     },
-    ("PaddedGRU.forward", STACKED, STACKED.replace("input, mask", "input, input")): PADDED,
+    ("PaddedGRU.run", STACKED, STACKED.replace("input, mask", "input, input")): PADDED,
     **{
         (method, line, line.replace("swapaxes(0, 1)", "swapaxes(1, 0)")): TWO_AXES
         for method, line in (
-            *(("PaddedGRU.forward", STACKED), ("PaddedGRU.forward", KEPT)),
+            *(("PaddedGRU.run", STACKED), ("PaddedGRU.run", KEPT)),
             ("PaddedGRU.backward", "grad_output = kept(grad_output, mask).swapaxes(0, 1)"),
             ("PaddedGRU.backward", "return grad_input.swapaxes(0, 1)"),
         )
