@@ -79,7 +79,7 @@ def _limit(request: Request) -> None:
         return
     import resource
 
-    for kind, most in ((resource.RLIMIT_AS, request.memory), (resource.RLIMIT_FSIZE, 64 * request.printed)):
+    for kind, most in ((resource.RLIMIT_DATA, request.memory), (resource.RLIMIT_FSIZE, 64 * request.printed)):
         _, hard = resource.getrlimit(kind)
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
