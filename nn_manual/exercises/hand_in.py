@@ -81,11 +81,11 @@ def _limit(request: Request) -> None:
     sys.stdin = io.StringIO()
     sys.stdout = sys.stderr = _Printed(sys.stdout, request.printed)
     sys.dont_write_bytecode = True
-    try:
-        import resource
-    except ImportError:  # Windows has none
+    if sys.platform == "win32":  # it has no such limits
         return
-    for kind, most in ((resource.RLIMIT_AS, request.memory), (resource.RLIMIT_FSIZE, 64 * request.printed)):
+    import resource
+
+    for kind, most in ((resource.RLIMIT_DATA, request.memory), (resource.RLIMIT_FSIZE, 64 * request.printed)):
         _, hard = resource.getrlimit(kind)
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 

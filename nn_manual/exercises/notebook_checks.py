@@ -138,10 +138,10 @@ def _complaint(ours: Any, theirs: Any) -> str:
 
 def _array(value: Any) -> Array:
     """An array, or a tensor as one, in float32 or float64."""
-    plain = value.detach().cpu() if hasattr(value, "detach") else np.asarray(value)
-    if hasattr(plain, "numpy"):
-        plain = (plain if "float64" in str(plain.dtype) else plain.float()).numpy()
-    return np.asarray(plain, np.float64 if plain.dtype == np.float64 else np.float32)
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        value = (value if "float64" in str(value.dtype) else value.float()).numpy()
+    return np.asarray(value, np.float64 if value.dtype == np.float64 else np.float32)
 
 
 def _order(tensors: Mapping[str, Any]) -> list[str]:

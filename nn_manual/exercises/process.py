@@ -74,10 +74,10 @@ class Worker:
     def kill(self) -> None:
         """Kill the process, and those that it has started."""
         with suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            else:
+            if sys.platform == "win32":
                 self._process.kill()
+            else:
+                os.killpg(self._process.pid, signal.SIGKILL)
 
 
 class _Reader(threading.Thread):

@@ -59,7 +59,7 @@ def listing(folder: Path) -> Iterator[str]:
     listed = every_exercise()
     num_solved = sum(known.get(name, Done()).solved for name in listed.exercises)
     for title, names in listed.chapters.items():
-        yield f"{title}"
+        yield title
         for name in names:
             yield f"  {name:<31}{_of(listed.exercises[name], known.get(name, Done()), folder)}".rstrip()
         yield ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,9 +78,15 @@ def _reference_of(path: Path, tree: ast.Module, called: str) -> Reference:
     if found:
         return reference(found[0])
     titles = [one.title for one in exercises]
-    near = next(((name, meant) for name in names if (meant := nearest(name, titles))), None)
-    hint = f"; is {near[0]} meant as {near[1]}?" if near else ""
-    raise ConfigError(one_line(f"{called}: defines no class or operation of an exercise, by its own name{hint}"))
+    hint = next(filter(None, (_meant(one, titles) for one in _definitions(tree))), "")
+    raise ConfigError(one_line(f"{called}: defines no class or operation of an exercise{hint}"))
+
+
+def _meant(one: ast.ClassDef | ast.FunctionDef, titles: Sequence[str]) -> str:
+    """What a definition was probably meant to be called; empty where nothing is near."""
+    bases = [ast.unparse(base).rpartition(".")[2] for base in getattr(one, "bases", ())]
+    meant = next((base for base in bases if base in titles), None) or nearest(one.name, titles)
+    return f": {one.name} must be called {meant}" if meant else ""
 
 
 def _made_near(path: Path) -> Iterator[Reference]:

@@ -195,9 +195,9 @@ class _Compared:
         if all(_is_never_written(self._theirs[i][name]) for i in wrong):
             return [f"{name} is never written: it is filled with nan before your code runs.", self._where(name, wrong)]
         cause = cause_of(self._reference, self._theirs, name)
-        looks = cause or describe_difference(np.asarray(theirs, np.float64), right.astype(np.float64))
+        looks = describe_difference(np.asarray(theirs, np.float64), right.astype(np.float64))
         looks = looks.partition("; worst ")[0]  # the place and both values come below
-        lines = [f"{name} is wrong: {looks}"]
+        lines = [f"{name} is wrong. {cause}" if cause else f"{name} is wrong: {looks}."]
         setting, kind = self._reference.inputs[case]
         if theirs.shape == right.shape:
             index = _worst(theirs, right)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from exercise_files import module
 
-from nn_manual import ops
+from nn_manual import layers, ops
 from nn_manual.exercises.answer import Answer
 from nn_manual.exercises.every_exercise import every_exercise, find_exercise
 from nn_manual.exercises.reference import Reference, made_reference
@@ -129,3 +129,20 @@ def test_coefficients_of_an_optimizer_are_shown() -> None:
     text = started(find_exercise("sgd"), "sgd.py")
     assert '"undampened": 1 - self.dampening * (step > 1)' in text
     assert isinstance(own_of("sgd").move, types.FunctionType)
+
+
+class Twice(layers.Tanh):
+    """A layer whose forward goes on with its base's."""
+
+    def forward(self, input: Any) -> Any:
+        output, saved = super().forward(self.doubled(input))
+        return output, saved
+
+    def doubled(self, input: Any) -> Any:
+        return 2 * input
+
+
+def test_what_goes_on_with_its_base_is_inherited() -> None:
+    """A copy of it in a derived class would run twice."""
+    assert called(Twice, ["forward"]) == []
+    assert [one.name for one in called(Twice, ["doubled"])] == ["doubled"]
