@@ -9,6 +9,7 @@ import scipy
 
 from nn_manual.arrays import Array
 from nn_manual.layers import Layer, TimePool
+from nn_manual.layers.batch_normalization import BatchNorm
 from nn_manual.layers.fast_forms import rows
 from nn_manual.losses import Loss
 
@@ -31,6 +32,9 @@ def words_of_layer(layer: Layer, input: Array) -> dict[str, Any]:
         "expit": scipy.special.expit,
         "softplus": lambda number: np.logaddexp(number, number.dtype.type(0)),
     }
+    if isinstance(layer, BatchNorm):
+        words["axes"] = (0, *range(2, input.ndim))
+        words["across"] = lambda vector: vector.reshape(-1, *[1] * (input.ndim - 2))
     if input.ndim > 1:
         words["time"] = input.shape[1]
     if getattr(layer, "eps", 0) is None:

@@ -38,7 +38,7 @@ class LayerExercise(Exercise):
     def _case(self, index: int, layer: Layer, kind: tuple[str, int], input: Array | Padded) -> Case:
         words, number = kind
         model = self._model(self.owner, index, number)
-        generator = np.random.default_rng([SEED, index, number])
+        generator = np.random.default_rng([SEED, index, number, 2])  # not that of the inputs: [0, 1, 0] is [0, 1] to NumPy
         grad_output = draw("random", model.output_shape(input.shape), "float64", generator)
         run = functools.partial(self._run, index=index, number=number, input=input, grad_output=grad_output)
         array = input.array if isinstance(input, Padded) else input

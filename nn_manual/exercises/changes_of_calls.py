@@ -1,0 +1,143 @@
+"""Changes of a call in a formula: another function, none, another axis, other arguments."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeAlias
+
+#: The node, what takes its place, the words, and the rank: a Change.
+Found: TypeAlias = tuple[ast.AST, ast.AST, str, int]
+
+LEFT_OUT, TURNED, ANOTHER = 1, 2, 3
+#: Functions and methods that people mistake for each other.
+NAMES = {
+    "sum": ("mean", "max"),
+    "mean": ("sum",),
+    "max": ("min", "sum"),
+    "min": ("max",),
+    "argmax": ("argmin",),
+    "argmin": ("argmax",),
+    "maximum": ("minimum",),
+    "minimum": ("maximum",),
+    "exp": ("expm1", "log"),
+    "expm1": ("exp",),
+    "log": ("log1p", "exp"),
+    "log1p": ("log",),
+    "tanh": ("expit",),
+    "expit": ("tanh",),
+    "sin": ("cos",),
+    "cos": ("sin",),
+    "ndtr": ("expit",),
+    "sqrt": ("square", "cbrt"),
+    "abs": ("sign",),
+    "floor": ("ceil",),
+}
+REDUCTIONS = ("sum", "mean", "max", "min", "var", "std", "mean_over", "sum_rows", "vecdot")
+AXES = ("0", "1", "-1", "None")
+
+
+def of_call(node: ast.Call) -> Iterator[Found]:
+    """The changes of one call."""
+    function, arguments, keywords = node.func, node.args, node.keywords
+    name = called(node)
+    is_method = isinstance(function, ast.Attribute) and not _is_module(function.value)
+    operand = function.value if isinstance(function, ast.Attribute) and is_method else (arguments or [None])[0]
+    code = ast.unparse(node)
+    for other in NAMES.get(name, ()):
+        yield node, _renamed(node, other), f"with `{other}` in the place of `{name}`", TURNED
+    if name in REDUCTIONS and operand is not None:
+        yield from _of_reduction(node, name, operand, is_method)
+    elif operand is not None and not isinstance(operand, ast.Starred):
+        if name == "where" and len(arguments) == 3:
+            yield from _of_choice(node)
+        elif name in ("maximum", "minimum", "clip", "masked") or (len(arguments) == 1 and not is_method):
+            words = f"without the `{name}` of `{code}`"
+            yield node, operand, words, LEFT_OUT
+            if name in ("maximum", "minimum"):
+                yield node, arguments[1], f"with `{ast.unparse(arguments[1])}` in the place of `{code}`", ANOTHER
+        elif is_method or name in ("unbroadcast", "spread", "expand_dims", "broadcast_to", "pad"):
+            yield node, operand, f"without the `{name}` of `{code}`", LEFT_OUT
+    if name == "clip" and len(arguments) == 3:
+        for bound, kept in (("minimum", arguments[2]), ("maximum", arguments[1])):
+            one = ast.Call(ast.Name(bound, ast.Load()), [arguments[0], kept], [])
+            yield node, one, f"with `{ast.unparse(one)}` in the place of `{code}`", TURNED
+    if name == "sqrt" and len(arguments) == 1 and isinstance(arguments[0], ast.BinOp):
+        inner = arguments[0]
+        if isinstance(inner.op, ast.Add):
+            beside = ast.BinOp(ast.Call(function, [inner.left], keywords), ast.Add(), inner.right)
+            yield node, beside, f"with `{ast.unparse(beside)}` in the place of `{code}`", TURNED
+    if len(arguments) >= 2 and name not in ("where", *REDUCTIONS):
+        first, second, *others = arguments
+        swapped = ast.Call(function, [second, first, *others], keywords)
+        yield node, swapped, f"with `{ast.unparse(swapped)}` in the place of `{code}`", ANOTHER
+
+
+def called(node: ast.Call) -> str:
+    """The function's or method's own name."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _is_module(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("np", "math", "scipy", "self")
+
+
+def _renamed(node: ast.Call, name: str) -> ast.Call:
+    if isinstance(node.func, ast.Attribute):
+        return ast.Call(ast.Attribute(node.func.value, name, ast.Load()), node.args, node.keywords)
+    return ast.Call(ast.Name(name, ast.Load()), node.args, node.keywords)
+
+
+def _of_choice(node: ast.Call) -> Iterator[Found]:
+    condition, first, second = node.args
+    code = ast.unparse(node)
+    for kept in (first, second):
+        everywhere = ast.Call(node.func, [condition, kept, kept], node.keywords)
+        yield node, everywhere, f"with `{ast.unparse(kept)}` everywhere, in the place of `{code}`", LEFT_OUT
+    zero = ast.Constant(0)
+    for parts, of in (([condition, first, zero], second), ([condition, zero, second], first)):
+        if not isinstance(of, ast.Constant):
+            yield node, ast.Call(node.func, parts, node.keywords), f"with 0 in the place of `{ast.unparse(of)}`", LEFT_OUT
+    swapped = ast.Call(node.func, [condition, second, first], node.keywords)
+    yield node, swapped, f"with both cases of `{code}` swapped", TURNED
+
+
+def _of_reduction(node: ast.Call, name: str, operand: ast.expr, is_method: bool) -> Iterator[Found]:
+    code = ast.unparse(node)
+    kept = operand
+    if name == "vecdot":
+        kept = ast.BinOp(operand, ast.Mult(), node.args[1])
+    yield node, kept, f"without the `{name}` of `{code}`", LEFT_OUT
+    if name in ("mean_over", "sum_rows", "vecdot"):
+        return
+    places = node.args if is_method else node.args[1:]
+    before = [] if is_method else node.args[:1]
+    axis = places[0] if places else next((each.value for each in node.keywords if each.arg == "axis"), None)
+    others = [each for each in node.keywords if each.arg != "axis"]
+    own = "None" if axis is None else ast.unparse(axis)
+    names = ("leading",) if own == "axes" else ("axes",) if own == "leading" else ()
+    for other in (*AXES, *names):
+        if other != own:
+            value = ast.parse(other, mode="eval").body
+            changed = ast.Call(node.func, before, [ast.keyword("axis", value), *others])
+            over = "all axes" if other == "None" else f"axis {other}" if other in AXES else f"`{other}`"
+            yield node, changed, f"with the `{name}` over {over} in the place of `{code}`", TURNED
+    if any(each.arg == "keepdims" for each in others):
+        without = [each for each in node.keywords if each.arg != "keepdims"]
+        yield node, ast.Call(node.func, node.args, without), f"without keepdims in `{code}`", TURNED
+    if name in ("var", "std"):
+        keywords = [*node.keywords, ast.keyword("ddof", ast.Constant(1))]
+        words = f"with the variance divided by n - 1 in `{code}`"
+        yield node, ast.Call(node.func, node.args, keywords), words, TURNED
+    if name == "var":
+        centred = ast.BinOp(operand, ast.Pow(), ast.Constant(2))
+        function = ast.Attribute(centred, "mean", ast.Load())
+        square = ast.Call(function, node.args, node.keywords) if is_method else _renamed(node, "mean")
+        yield node, square, f"with the mean of the squares in the place of `{code}`", TURNED
+        yield node, _renamed(node, "std"), f"with `std` in the place of `{name}`", TURNED
+    if name in ("mean", "sum"):
+        total = ast.unparse(_renamed(node, "sum"))
+        inner = ast.unparse(operand)
+        count = f"({inner}).size / ({code}).size"
+        less = ast.parse(f"{total} / ({count} - 1)", mode="eval").body
+        yield node, less, f"with n - 1 in the place of n below the mean `{code}`", ANOTHER

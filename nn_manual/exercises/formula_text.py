@@ -1,0 +1,198 @@
+"""The formulas of a docstring as a text that can be changed: each line is a unit."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from nn_manual.exercises.candidates import Candidate, Names, Text, singles
+from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.exercises.formulas import Formula, formulas
+from nn_manual.optim import Optimizer
+
+#: What a formula takes for the size that it divides by, of the first of its names.
+SIZES = ("{}.size", "{}.shape[0]", "{}.shape[-1]")
+
+
+class FormulaText(Text):
+    """The formulas in the docstring of an exercise's owner; no lines where it has none that are Python."""
+
+    def __init__(self, exercise: Exercise, cases: Sequence[Case]) -> None:
+        super().__init__()
+        self.cases = cases
+        self.lines = _lines(exercise.owner)
+        self.units: list[ast.AST] = [_assignment(line) for line in self.lines]
+        self._before: dict[int, list[dict[str, Any]]] = {}
+        self._codes: dict[int, tuple[ast.AST, CodeType]] = {}
+        self._bases: dict[int, dict[str, Any]] = {}
+        self._held: dict[int, frozenset[int]] = {}
+        self._read: set[str] = set()
+        self._forward = self._lines_of({"output", "answer", "loss"})
+        for unit in self.units:
+            self._read |= {node.id for node in ast.walk(unit) if isinstance(node, ast.Name)}
+
+    def of_forward(self, candidate: Candidate) -> bool:
+        """Whether the output is computed from a line."""
+        return any(index in self._forward for index, _ in candidate.edits)
+
+    def run(self, changed: Mapping[int, ast.AST], number: int) -> Results:
+        """What the lines make of a case."""
+        base = self._base(number)
+        if number not in self._before:
+            self._before[number] = [{}]
+            for index in range(len(self.lines)):
+                results = dict(self._before[number][-1])
+                self._pass({}, number, base, results, [index])
+                self._before[number].append(results)
+        first = min(changed, default=len(self.lines))
+        results = dict(self._before[number][first])
+        self._pass(changed, number, base, results, range(first, len(self.lines)))
+        return results
+
+    def candidates(self, number: int) -> Iterator[Candidate]:
+        """The single changes of all lines, with what is known in a case."""
+        self.run({}, number)
+        base = self._base(number)
+        for index, unit in enumerate(self.units):
+            names = self._names(base, self._before[number][index])
+            yield from singles(index, unit, names, self._sizes(number))
+
+    def shows(self, candidate: Candidate, number: int) -> bool:
+        """Whether one of the changed lines holds in a case."""
+        return any(index in self._holding(number) for index, _ in candidate.edits)
+
+    def leads_to(self, wrong: str) -> set[int]:
+        """The lines from which a tensor is computed."""
+        return self._lines_of({wrong})
+
+    def _lines_of(self, needed: set[str]) -> set[int]:
+        found = set()
+        for index in reversed(range(len(self.lines))):
+            if self.lines[index].name in needed:
+                found.add(index)
+                needed = needed | {node.id for node in ast.walk(self.units[index]) if isinstance(node, ast.Name)}
+        return found
+
+    def _pass(
+        self,
+        changed: Mapping[int, ast.AST],
+        number: int,
+        base: dict[str, Any],
+        results: dict[str, Any],
+        only: Sequence[int],
+    ) -> None:
+        """Evaluate the lines in their order."""
+        for index in only:
+            if index in self._holding(number):
+                exec(self._code(changed.get(index, self.units[index])), base, results)
+
+    def _holding(self, number: int) -> frozenset[int]:
+        """The lines that apply in a case."""
+        if number not in self._held:
+            case = self.cases[number]
+            holding = (index for index, line in enumerate(self.lines) if line.holds(case.instance, case.conditions))
+            self._held[number] = frozenset(holding)
+        return self._held[number]
+
+    def _code(self, unit: ast.AST) -> CodeType:
+        kept = self._codes.get(id(unit))
+        if kept is None:
+            module = ast.Module([unit], [])  # type: ignore[list-item]
+            kept = self._codes[id(unit)] = unit, compile(ast.fix_missing_locations(module), "<formula>", "exec")
+        return kept[1]
+
+    def _base(self, number: int) -> dict[str, Any]:
+        if number not in self._bases:
+            case = self.cases[number]
+            self._bases[number] = {**vars(np), **vars(case.instance), **case.known}
+        return self._bases[number]
+
+    def _names(self, base: dict[str, Any], results: dict[str, Any]) -> Names:
+        """The arrays that a line may read: those that some line reads, and what the lines before have computed."""
+        known = {name: base[name] for name in self._read if isinstance(base.get(name), np.ndarray | float | int)}
+        return {**known, **{name: np.asarray(value) for name, value in results.items()}}
+
+    def _sizes(self, number: int) -> list[str]:
+        known = self.cases[number].known
+        first = next((name for name, value in known.items() if isinstance(value, np.ndarray)), None)
+        own = [name for name in ("N", "rows", "classes", "batch") if isinstance(known.get(name), int)]
+        return own if own or first is None else [size.format(first) for size in SIZES]
+
+
+class UpdateText(FormulaText):
+    """The formulas of an optimizer: the lines make one step after the other, from what each step starts from."""
+
+    def __init__(self, exercise: Exercise, cases: Sequence[Case]) -> None:
+        super().__init__(exercise, cases)
+        self._owner = exercise.owner
+        self._steps: dict[int, list[dict[str, Any]]] = {}
+
+    def run(self, changed: Mapping[int, ast.AST], number: int) -> Results:
+        """The vectors and the parameters after each step."""
+        base, found, state = self._base(number), dict[str, Any](), dict[str, Any]()
+        for count, step in enumerate(self._recorded(number), start=1):
+            results = {**step, **state}
+            self._pass(changed, number, base, results, range(len(self.lines)))
+            state = {name: results[name] for name in step if name not in ("grad", "lr", "step")}
+            for name, value in state.items():
+                found[f"{'parameters' if name == 'param' else name} after step {count}"] = value
+        return found
+
+    def candidates(self, number: int) -> Iterator[Candidate]:
+        """The single changes of all lines, with what is known in the first step."""
+        results = dict(self._recorded(number)[0])
+        names = {name: value for name, value in results.items() if name != "step"}
+        base = self._base(number)
+        for index, unit in enumerate(self.units):
+            own = {name: base[name] for name in ("beta1", "beta2") if name in base and name in self._read}
+            yield from singles(index, unit, {**names, **own}, [])
+            self._pass({}, number, base, results, [index])
+            names[self.lines[index].name] = results[self.lines[index].name]
+
+    def leads_to(self, wrong: str) -> set[int]:  # noqa: ARG002 - as every text is asked
+        """All lines: each step starts from what the last one left."""
+        return {*range(len(self.lines))}
+
+    def _base(self, number: int) -> dict[str, Any]:
+        base = super()._base(number)
+        if isinstance(betas := base.get("betas"), tuple):
+            base["beta1"], base["beta2"] = betas
+        return base
+
+    def _recorded(self, number: int) -> list[dict[str, Any]]:
+        """What each step starts from: its gradient, lr and number; and in the first step the vectors and parameters."""
+        if number not in self._steps:
+            steps: list[dict[str, Any]] = []
+            move = self._owner.move
+
+            def recording(own: Optimizer, param: Any, grad: Any, vectors: Any, coefficients: Any) -> None:
+                state = {name: vector.copy() for name, vector in vectors.items()}
+                steps.append({"grad": grad.copy(), "lr": own.lr, "step": len(steps) + 1, "param": param.copy(), **state})
+                move(own, param, grad, vectors, coefficients)
+
+            self.cases[number].run(type(self._owner.__name__, (self._owner,), {"move": recording}))
+            self._steps[number] = steps
+        return self._steps[number]
+
+
+def _lines(documented: Any) -> list[Formula]:
+    """The formulas of a class, or of the first of its bases that has any as Python."""
+    for base in getattr(documented, "__mro__", (documented,)):
+        if base.__module__.startswith("nn_manual.") or base is documented:
+            try:
+                lines = list(formulas(base))
+                for line in lines:
+                    _assignment(line)
+            except (ValueError, SyntaxError):
+                continue
+            if any(line.name.startswith("grad_") or line.name in ("param", "lr") for line in lines):
+                return lines
+    return []
+
+
+def _assignment(line: Formula) -> ast.stmt:
+    return ast.parse(f"{line.name} = {line.expression}").body[0]
