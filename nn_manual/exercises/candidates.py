@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from nn_manual.exercises.changes import LEFT_OUT, TURNED, Change, changes_of, replaced
+from nn_manual.exercises.changes import ADDED, LEFT_OUT, TURNED, Change, changes_of, replaced, text
 from nn_manual.exercises.exercise import Results
 
 #: The arrays that are known somewhere by their names, each with its value, or None where that isn't known.
@@ -16,13 +16,14 @@ Names: TypeAlias = Mapping[str, Any]
 
 class Candidate(NamedTuple):
     """One change or several, each in a unit of the text. `lines` are those in which they stand, and `name` is what the
-    first of these computes. `rank` is the lower the likelier it is.
+    first of these computes. `rank` is the lower the likelier it is. `reason` has the exercise's own words for it.
     """
 
     edits: tuple[tuple[int, Change], ...]
     lines: tuple[str, ...]
     name: str
     rank: int
+    reason: str = ""
 
 
 class Text(ABC):
@@ -53,6 +54,9 @@ class Text(ABC):
     def candidates(self, number: int) -> Iterator[Candidate]:
         """The single changes that can show in a case."""
 
+    def prepare(self, candidates: Sequence[Candidate]) -> None:
+        """Do what can be done for many candidates at once."""
+
     def results(self, candidate: Candidate, number: int) -> Results:
         """What the text with these changes computes in a case."""
         return self.run(self.changed(candidate), number)
@@ -71,7 +75,9 @@ class Text(ABC):
         return units
 
 
-def singles(unit: int, statement: ast.stmt, names: Names, sizes: Sequence[str]) -> Iterator[Candidate]:
+def singles(
+    unit: int, statement: ast.stmt, names: Names, sizes: Sequence[str], functions: Sequence[str] = ()
+) -> Iterator[Candidate]:
     """The single changes of one statement of a unit."""
     value = getattr(statement, "value", None)
     line = ast.unparse(statement)
@@ -94,8 +100,25 @@ def singles(unit: int, statement: ast.stmt, names: Names, sizes: Sequence[str]) 
     if isinstance(statement, ast.Assign) and _updates(statement):
         yield candidate(Change(statement, ast.Pass(), "without this line", LEFT_OUT))
     if value is not None:
-        for change in changes_of(value, names, sizes):
+        for change in changes_of(value, names, sizes, functions):
             yield candidate(change)
+
+
+def local_changes(unit: int, statement: ast.stmt, defined: Mapping[str, ast.expr]) -> Iterator[Candidate]:
+    """What an earlier line defines, changed in this line alone: in the place of its name there stands the right side of
+    that line without a part of it.
+    """
+    line = ast.unparse(statement)
+    value = getattr(statement, "value", None)
+    for node in ast.walk(value) if isinstance(value, ast.expr) else ():
+        if isinstance(node, ast.Name | ast.Subscript) and ast.unparse(node) in defined:
+            definition = defined[ast.unparse(node)]
+            for change in changes_of(definition, {}, []):
+                if change.rank == LEFT_OUT:
+                    wrong = replaced(definition, change.node, change.wrong)
+                    words = f"with {text(wrong)} in the place of {text(node)}"
+                    rank = ADDED if isinstance(node, ast.Name) else TURNED
+                    yield Candidate(((unit, Change(node, wrong, words, rank)),), (line,), line.partition(" ")[0], rank)
 
 
 def _everywhere(target: ast.expr) -> ast.expr:

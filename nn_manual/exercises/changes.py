@@ -56,21 +56,25 @@ def replaced(tree: ast.AST, node: ast.AST, wrong: ast.AST) -> Any:
     return copied or tree
 
 
-def changes_of(expression: ast.expr, names: Mapping[str, Any], sizes: Sequence[str]) -> Iterator[Change]:
+def changes_of(
+    expression: ast.expr, names: Mapping[str, Any], sizes: Sequence[str], functions: Sequence[str] = ()
+) -> Iterator[Change]:
     """The changes of an expression. `names` are the arrays that are known where it stands, each with its value, or None
-    where that isn't known; `sizes` are numbers that somebody may divide by, as text: "len(input)".
+    where that isn't known; `sizes` are numbers that somebody may divide by, as text: "len(input)"; and `functions` may
+    be applied once more to what they were applied to already.
     """
     yield from _of_whole(expression, names, sizes)
     for node, parent in _walk(expression, None):
         match node:
             case ast.BinOp(op=ast.Add() | ast.Sub()) if not _continues(parent, (ast.Add, ast.Sub)):
-                yield from _of_sum(node)
+                yield from _of_sum(node, sizes)
             case ast.BinOp(op=ast.Mult() | ast.Div()) if not _continues(parent, (ast.Mult, ast.Div)):
                 yield from _of_product(node)
             case ast.BinOp(left, ast.MatMult(), right):
                 yield from _of_matmul(node, left, right)
             case ast.BinOp(left, ast.FloorDiv() | ast.Mod(), right):
-                yield Change(node, left, f"with {text(left)} in the place of {text(node)}", LEFT_OUT)
+                yield _instead(node, left, LEFT_OUT)
+                yield _instead(node, right, TURNED)
                 yield _instead(node, ast.BinOp(left, ast.Div(), right), TURNED)
             case ast.BinOp(left, ast.BitAnd() | ast.BitOr(), right):
                 yield _without(node, left, right)
@@ -91,10 +95,12 @@ def changes_of(expression: ast.expr, names: Mapping[str, Any], sizes: Sequence[s
                 yield Change(node, value, f"with {text(value)} not transposed", TURNED)
             case ast.Subscript():
                 yield from _of_index(node)
+            case ast.Attribute(ast.Name("saved"), _) if ast.unparse(node) in names:
+                yield from _of_name(node, names, functions)
             case ast.Constant(value) if isinstance(value, int | float) and not isinstance(value, bool):
                 yield from _of_constant(node, parent)
             case ast.Name(name) if name in names:
-                yield from _of_name(node, names)
+                yield from _of_name(node, names, functions)
             case ast.Name(name) if name in NAMES and not _is_called(node, parent):
                 for other_name in NAMES[name]:
                     yield _instead(node, ast.Name(other_name, ast.Load()), TURNED)
@@ -133,7 +139,9 @@ def _weighted(node: ast.Call, expression: ast.expr, names: Mapping[str, Any]) ->
     if not is_method and not node.args:
         return
     factors: list[ast.expr] = [
-        ast.Name(name, ast.Load()) for name, value in names.items() if isinstance(value, np.ndarray) and value.dtype.kind in "fb"
+        ast.parse(name, mode="eval").body
+        for name, value in names.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fb"
     ]
     factors += [part for part in ast.walk(expression) if isinstance(part, ast.Call) and called(part) in FUNCTIONS]
     for factor in factors:
@@ -192,7 +200,7 @@ def product(factors: Iterable[tuple[bool, ast.expr]]) -> ast.expr:
     return result or ast.Constant(1)
 
 
-def _of_sum(node: ast.BinOp) -> Iterator[Change]:
+def _of_sum(node: ast.BinOp, sizes: Sequence[str]) -> Iterator[Change]:
     terms = _flat(node, ast.Add, ast.Sub)
     for index, (is_minus, term) in enumerate(terms):
         others = [*terms[:index], *terms[index + 1 :]]
@@ -217,6 +225,11 @@ def _of_sum(node: ast.BinOp) -> Iterator[Change]:
         if base is not None and is_minus and len(terms) == 2 and _is_one(terms[0][1]):
             of_sigmoid = ast.BinOp(base, ast.Mult(), ast.BinOp(ast.Constant(1), ast.Sub(), base))
             yield _instead(node, of_sigmoid, ANOTHER)
+        for size in sizes if len(terms) > 2 else ():
+            count = ast.parse(size, mode="eval").body
+            for factor, mark in ((ast.Div(), "/"), (ast.Mult(), "*")):
+                changed = [*terms[:index], (is_minus, ast.BinOp(term, factor, count)), *terms[index + 1 :]]
+                yield Change(node, total(changed), f"with {_part(mark, count)} behind {text(term)}", ADDED)
         for number, words in ((2.0, "twice"), (0.5, "half of")):
             scaled = ast.BinOp(ast.Constant(number), ast.Mult(), term)
             changed = [*terms[:index], (is_minus, scaled), *terms[index + 1 :]]
@@ -265,12 +278,24 @@ def _of_product(node: ast.BinOp) -> Iterator[Change]:
         added = ast.BinOp(one[1], ast.Add(), other[1])
         words = f"with `{ast.unparse(added)}` in the place of `{ast.unparse(product([one, other]))}`"
         yield Change(node, product([(False, added), *rest]), words, ADDED)
+    for index, (is_below, factor) in enumerate(factors):
+        others = [*factors[:index], *factors[index + 1 :]]
+        if len(factors) > 2 and not is_below:
+            yield _instead(node, ast.BinOp(factor, ast.Add(), product(others)), ADDED)
 
 
 def _confused(node: ast.BinOp, factors: list[Any], index: int) -> Iterator[Change]:
-    """f * (1 - f) in the place of f."""
+    """f * (1 - f) or 1 - f in the place of f, or a difference the other way round."""
     is_below, factor = factors[index]
-    if is_below or isinstance(factor, ast.Constant):
+    if isinstance(factor, ast.Constant):
+        return
+    others: list[tuple[ast.expr, int]] = [(ast.BinOp(ast.Constant(1), ast.Sub(), factor), ANOTHER)]
+    if isinstance(factor, ast.BinOp) and isinstance(factor.op, ast.Sub):
+        others = [(ast.BinOp(factor.right, ast.Sub(), factor.left), TURNED)]
+    for other, rank in others:
+        words = f"with {text(other)} in the place of {text(factor)}"
+        yield Change(node, product([*factors[:index], (is_below, other), *factors[index + 1 :]]), words, rank)
+    if is_below:
         return
     less = ast.BinOp(factor, ast.Mult(), ast.BinOp(ast.Constant(1), ast.Sub(), factor))
     changed = product([*factors[:index], (False, less), *factors[index + 1 :]])
@@ -323,6 +348,13 @@ def _of_index(node: ast.Subscript) -> Iterator[Change]:
         case ast.Name() | ast.Constant(int()) | ast.BinOp():
             for step in (-1, 1):
                 yield _instead(node, _at(node, ast.BinOp(node.slice, ast.Add(), ast.Constant(step))), ANOTHER)
+        case ast.Tuple(elements):
+            for place, element in enumerate(elements):
+                if isinstance(element, ast.Constant) and isinstance(element.value, int):
+                    for other in (element.value - 1, element.value + 1):
+                        moved = ast.Tuple([*elements[:place], ast.Constant(other), *elements[place + 1 :]], ast.Load())
+                        if other >= 0:
+                            yield _instead(node, _at(node, moved), ANOTHER)
         case ast.Slice(lower, upper, step) if lower is not None or upper is not None:
             if lower is not None and upper is None:
                 yield _instead(node, _at(node, ast.Slice(None, ast.UnaryOp(ast.USub(), lower), step)), ANOTHER)
@@ -343,24 +375,25 @@ def _of_constant(node: ast.Constant, parent: ast.AST | None) -> Iterator[Change]
             yield _instead(node, ast.Constant(other), ANOTHER)
 
 
-def _of_name(node: ast.Name, names: Mapping[str, Any]) -> Iterator[Change]:
-    own = names[node.id]
+def _of_name(node: ast.Name | ast.Attribute, names: Mapping[str, Any], functions: Sequence[str]) -> Iterator[Change]:
+    code = ast.unparse(node)
+    own = names[code]
     for name, value in names.items():
-        if name != node.id and _fits(value, own):
-            yield _instead(node, ast.Name(name, ast.Load()), ANOTHER)
+        if name != code and _fits(value, own):
+            yield _instead(node, ast.parse(name, mode="eval").body, ANOTHER)
     if np.ndim(own) >= 2:
         yield Change(node, _transposed(node), f"with {text(node)} transposed", TURNED)
-    if node.id.startswith("grad"):
+    if code.startswith("grad"):
         ones = ast.Call(ast.Name("ones_like", ast.Load()), [node], [])
         yield Change(node, ones, f"with 1 in the place of {text(node)}", LEFT_OUT)
-    for function in FUNCTIONS:
+    for function in functions:
         again = ast.Call(ast.Name(function, ast.Load()), [node], [])
         yield _instead(node, again, ANOTHER)
 
 
 def _fits(value: Any, own: Any) -> bool:
     if isinstance(own, int) or isinstance(value, int):
-        return type(own) is type(value)
+        return np.ndim(own) == np.ndim(value) == 0
     try:
         np.broadcast_shapes(np.shape(value), np.shape(own))
     except ValueError:
@@ -376,12 +409,12 @@ def _of_whole(expression: ast.expr, names: Mapping[str, Any], sizes: Sequence[st
     yield Change(expression, half, "divided by 2", TURNED)
     for size in sizes:
         number = ast.parse(size, mode="eval").body
-        yield Change(expression, ast.BinOp(expression, ast.Div(), number), f"divided by {text(number)}", ANOTHER)
-        yield Change(expression, ast.BinOp(expression, ast.Mult(), number), f"times {text(number)}", ANOTHER)
+        yield Change(expression, ast.BinOp(expression, ast.Div(), number), f"divided by {text(number)}", ADDED)
+        yield Change(expression, ast.BinOp(expression, ast.Mult(), number), f"times {text(number)}", ADDED)
     for name, value in names.items():
-        read = ast.Name(name, ast.Load())
+        read = ast.parse(name, mode="eval").body
         if isinstance(value, np.ndarray) and value.dtype.kind in "fb":
-            if not isinstance(expression, ast.Name):
+            if not isinstance(expression, ast.Name) and np.ndim(value):
                 yield Change(expression, read, f"but for all of {text(expression)}: it is `{name}` alone", ADDED)
             yield Change(expression, ast.BinOp(expression, ast.Mult(), read), f"times `{name}`", ADDED)
             yield Change(expression, ast.BinOp(expression, ast.Div(), read), f"divided by `{name}`", ADDED)

@@ -26,6 +26,8 @@ SECONDS = 2.0
 TOLERANCE = 1e-9
 #: At most so many changes that agree on one case are tried on all.
 MOST_CONFIRMED = 60
+#: So many changes are made ready at once.
+PREPARED = 300
 #: Changes of a higher rank are tried alone, and not in pairs.
 MOST_RANK = 7
 
@@ -81,10 +83,11 @@ class Search:
             if usable:
                 singles = self._singles(text, usable[0])
                 all_singles.append((text, usable, singles))
-                found = self._best(text, usable, singles)
+                found = self._best(text, usable, self._in_parts(text, singles))
                 if found is not None:
                     return found
         for text, usable, singles in all_singles:
+            text.prepare([each for each in singles if each.rank <= MOST_RANK])
             found = self._best(text, usable, _pairs(singles))
             if found is not None:
                 return found
@@ -131,7 +134,7 @@ class Search:
         elsewhere = 0 if single.name in (self.wrong, "", "return") else 1
         return 2 * single.rank + (5 if text.of_forward(single) else elsewhere)
 
-    def _best(self, text: Text, usable: list[int], candidates: Sequence[Candidate] | Iterator[Candidate]) -> Candidate | None:
+    def _best(self, text: Text, usable: list[int], candidates: Iterator[Candidate]) -> Candidate | None:
         tried = 0
         for candidate in candidates:
             if time.perf_counter() > self._until or tried > MOST_CONFIRMED:
@@ -141,6 +144,12 @@ class Search:
                 if all(self._agrees(text, candidate, number) for number in usable[1:]):
                     return candidate
         return None
+
+    def _in_parts(self, text: Text, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+        for start in range(0, len(candidates), PREPARED):
+            part = candidates[start : start + PREPARED]
+            text.prepare(part)
+            yield from part
 
     def _agrees(self, text: Text, candidate: Candidate, number: int) -> bool:
         try:

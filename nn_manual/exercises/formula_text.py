@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.exercises.candidates import Candidate, Names, Text, singles
+from nn_manual.exercises.candidates import Candidate, Names, Text, local_changes, singles
+from nn_manual.exercises.changes import FUNCTIONS
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formulas import Formula, formulas
 from nn_manual.optim import Optimizer
 
 #: What a formula takes for the size that it divides by, of the first of its names.
-SIZES = ("{}.size", "{}.shape[0]", "{}.shape[-1]")
+SIZES = ("{}.size", "{}.shape[0]", "{}.shape[-1]", "({0}.size // {0}.shape[1])", "({0}.size // {0}.shape[-1])")
+#: What the formulas of losses call the sizes of a batch.
+COUNTS = ("N", "rows", "classes", "batch")
 
 
 class FormulaText(Text):
@@ -31,6 +34,7 @@ class FormulaText(Text):
         self._bases: dict[int, dict[str, Any]] = {}
         self._held: dict[int, frozenset[int]] = {}
         self._read: set[str] = set()
+        self._functions = [name for name in FUNCTIONS if any(f"{name}(" in line.expression for line in self.lines)]
         self._forward = self._lines_of({"output", "answer", "loss"})
         for unit in self.units:
             self._read |= {node.id for node in ast.walk(unit) if isinstance(node, ast.Name)}
@@ -59,7 +63,9 @@ class FormulaText(Text):
         base = self._base(number)
         for index, unit in enumerate(self.units):
             names = self._names(base, self._before[number][index])
-            yield from singles(index, unit, names, self._sizes(number))
+            yield from singles(index, unit, names, self._sizes(number), self._functions)
+            before = {line.name: getattr(own, "value", None) for line, own in zip(self.lines[:index], self.units, strict=False)}
+            yield from local_changes(index, unit, {name: own for name, own in before.items() if own is not None})
 
     def shows(self, candidate: Candidate, number: int) -> bool:
         """Whether one of the changed lines holds in a case."""
@@ -113,13 +119,14 @@ class FormulaText(Text):
 
     def _names(self, base: dict[str, Any], results: dict[str, Any]) -> Names:
         """The arrays that a line may read: those that some line reads, and what the lines before have computed."""
-        known = {name: base[name] for name in self._read if isinstance(base.get(name), np.ndarray | float | int)}
+        known = {name: base[name] for name in (*sorted(self._read), *COUNTS) if isinstance(base.get(name), np.ndarray | float | int)}
         return {**known, **{name: np.asarray(value) for name, value in results.items()}}
 
     def _sizes(self, number: int) -> list[str]:
         known = self.cases[number].known
-        first = next((name for name, value in known.items() if isinstance(value, np.ndarray)), None)
-        own = [name for name in ("N", "rows", "classes", "batch") if isinstance(known.get(name), int)]
+        arrays = [name for name, value in known.items() if isinstance(value, np.ndarray)]
+        first = next((name for name in ("input", *arrays) if name in known), None)
+        own = [name for name in COUNTS if isinstance(known.get(name), int)]
         return own if own or first is None else [size.format(first) for size in SIZES]
 
 

@@ -1,4 +1,4 @@
-"""What is said of a change that explains a reader's numbers."""
+"""What is said of a change that explains a reader's numbers, and of mistakes that no change of a formula shows."""
 
 from __future__ import annotations
 
@@ -6,37 +6,54 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nn_manual.arrays import Array
 from nn_manual.exercises.candidates import Candidate
 from nn_manual.exercises.exercise import Exercise, Results
+from nn_manual.exercises.of_schedules import ScheduleExercise
+
+NEVER_WRITTEN = (
+    "{0} is not a number{2}: it was never written there, or added with += to what was there. The memory is not 0 before "
+    "backward runs. Write into it: self.grad.{1}[...] = ..."
+)
+NOT_SPREAD = "{0} has the right numbers in another shape, {1} for {2}: they must be spread over all of it."
+RETURNED = ("grad_input", "grad_prediction", "grad_target")
 
 
 def sentence(exercise: Exercise, found: Candidate, wrong: str) -> str:
-    """The change, in the words of the formula, and the exercise's own words for it."""
-    parts = list(dict.fromkeys(_part(change.words, line, wrong) for (_, change), line in zip(found.edits, found.lines, strict=True)))
-    return f"This is the right {wrong} {', and '.join(parts)}."
+    """The change in the words of the formula, and behind it the exercise's own words for it."""
+    changes = zip((change for _, change in found.edits), found.lines, strict=True)
+    parts = list(dict.fromkeys(_part(change.words, line, wrong) for change, line in changes))
+    name = "derivative" if exercise.taken_out == ("derivative",) and wrong != "grad_target" else wrong
+    # The counts of a schedule are few: another formula may give the same.
+    start = f"The {name} is as if it were the right one" if isinstance(exercise, ScheduleExercise) else f"This is the right {name}"
+    return f"{start} {', and '.join(parts)}.{found.reason and ' '}{found.reason}"
 
 
 def _part(words: str, line: str, wrong: str) -> str:
-    name, mark, _ = line.partition(" = ")
-    if not line or name == wrong:
-        return words
-    return f"{words} in `{line}`"
-
-
-#: Said of numbers that nobody wrote.
-NEVER_WRITTEN = (
-    "{0} is {1}: it was never written, or added with `+=` to what was there. The memory is not 0 before backward runs: "
-    "write into it with `self.grad.{2}[...] = `."
-)
+    name = line.partition(" = ")[0]
+    return words if not line or name == wrong else f"{words} in `{line}`"
 
 
 def seen_without_formula(expected: Sequence[Results], theirs: Sequence[Results], wrong: str) -> str:
-    """What shows without a formula: memory that was never written, right values in another shape."""
-    both = [(own[wrong], right[wrong]) for own, right in zip(theirs, expected, strict=True) if wrong in own and wrong in right]
-    arrays = [(np.asarray(own), np.asarray(right)) for own, right in both if own is not None]
-    if not arrays:
-        return ""
-    nothing = [np.isnan(own).all() and not np.isnan(right).any() for own, right in arrays if own.dtype.kind == "f" and own.size]
-    if nothing and all(nothing) and wrong.startswith("grad_") and wrong not in ("grad_input", "grad_prediction", "grad_target"):
-        return NEVER_WRITTEN.format(wrong, "not a number everywhere", wrong.removeprefix("grad_"))
+    """What shows without a formula: memory that was never written, right numbers in a smaller shape."""
+    both = [(own.get(wrong), right[wrong]) for own, right in zip(theirs, expected, strict=True) if wrong in right]
+    arrays = [(np.asarray(own), np.asarray(right)) for own, right in both if isinstance(own, np.ndarray | np.number)]
+    # Arrays without numbers are right whatever was written.
+    arrays = [(own, right) for own, right in arrays if own.size and right.size and own.dtype.kind == "f"]
+    if arrays and wrong.startswith("grad_") and wrong not in RETURNED and " " not in wrong:
+        lost = [np.isnan(own) & ~np.isnan(right) for own, right in arrays if own.shape == right.shape]
+        if lost and all(each.any() for each in lost):
+            everywhere = " anywhere" if all(each.all() for each in lost) else " in some places"
+            return NEVER_WRITTEN.format(wrong, wrong.removeprefix("grad_"), everywhere)
+    smaller = [(own, right) for own, right in arrays if own.shape != right.shape]
+    if smaller and all(_spreads(own, right) for own, right in arrays):
+        own, right = smaller[0]
+        return NOT_SPREAD.format(wrong, own.shape, right.shape)
     return ""
+
+
+def _spreads(own: Array, right: Array) -> bool:
+    try:
+        return bool(np.allclose(np.broadcast_to(own, right.shape), right, rtol=1e-9, atol=0, equal_nan=True))
+    except ValueError:
+        return False

@@ -115,7 +115,7 @@ STUDENTS = {
         (" * answer.size / input.size", " / input.size", ""),
         ("answer.size / input.size", "input.size / answer.size", ""),
         ("answer.size / input.size", "answer.size / input.size * input", ""),
-        ("answer.size / input.size", "answer.size / (input.size - 1)", ""),
+        ("answer.size / input.size", "1 / answer.size", ""),
     ),
     "outer": Student(
         """
@@ -145,7 +145,7 @@ STUDENTS = {
         ('np.einsum("...ij,...kj->...ik", g, B)', "2 * g @ B.mT", ""),
         ('np.einsum("...ij,...kj->...ik", g, B)', "-(g @ B.mT)", ""),
         ("np.swapaxes(A, -1, -2) @ g", "-A.mT @ g", ""),
-        ("np.swapaxes(A, -1, -2) @ g", "A.mT @ g / len(A)", ""),
+        ("np.swapaxes(A, -1, -2) @ g", "A.mT @ g / A.shape[-2]", ""),
         ("np.swapaxes(A, -1, -2) @ g", "A.mT @ (A @ B)", ""),
     ),
     "trace": Student(
@@ -209,7 +209,7 @@ STUDENTS = {
         """,
         ("return g * e / total", "return g * e", ""),
         ("return g * e / total", "return e / total", ""),
-        ("return g * e / total", "return g / total", ""),
+        ("return g * e / total", "return g * e / total / input.size", ""),
         ("return g * e / total", "return g * e / total * (1 - e / total)", ""),
         ("return g * e / total", "return -g * e / total", ""),
     ),

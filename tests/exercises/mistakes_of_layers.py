@@ -255,12 +255,14 @@ STUDENTS = {
         def backward(self, saved, grad_output):
             self.grad.weight[...] = 0
             np.add.at(self.grad.weight, saved, grad_output)
+            if self.padding_idx is not None:
+                self.grad.weight[self.padding_idx] = 0
         """,
         ("np.add.at(self.grad.weight, saved, grad_output)", "self.grad.weight[saved] = grad_output", ""),
         ("self.grad.weight[...] = 0", "pass", ""),
         ("np.add.at(self.grad.weight, saved, grad_output)", "pass", ""),
-        ("saved, grad_output)", "saved, -grad_output)", ""),
-        ("saved, grad_output)", "saved, grad_output / len(saved))", ""),
+        ("weight, saved, grad_output)", "weight, saved, -grad_output)", ""),
+        ("weight, saved, grad_output)", "weight, saved, grad_output / len(saved))", ""),
     ),
     "rnn": Student(
         """
@@ -380,7 +382,7 @@ STUDENTS = {
         ("p * dp - p * (p * dp).sum(axis=-1, keepdims=True)", "p * dp", ""),
         ("p * dp - p * (p * dp).sum(axis=-1, keepdims=True)", "p * (1 - p) * dp", ""),
         ("np.swapaxes(kept, -1, -2) @ da", "kept @ da", ""),
-        ("            dp = dp * mask", "            pass", ""),
+        ("dp = dp * mask", "pass", ""),
         ("np.swapaxes(kept, -1, -2) @ da", "np.swapaxes(p, -1, -2) @ da", ""),
         ('dk = np.einsum("bhts,bhtw->bhsw", ds, q)', "dk = ds @ q", ""),
         ("p * dp - p * (p * dp).sum(axis=-1, keepdims=True)", "p * dp - p * (p * dp).sum(axis=-2, keepdims=True)", ""),
