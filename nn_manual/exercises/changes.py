@@ -67,7 +67,7 @@ def changes_of(
     for node, parent in _walk(expression, None):
         match node:
             case ast.BinOp(op=ast.Add() | ast.Sub()) if not _continues(parent, (ast.Add, ast.Sub)):
-                yield from _of_sum(node, sizes)
+                yield from _of_sum(node, sizes, names)
             case ast.BinOp(op=ast.Mult() | ast.Div()) if not _continues(parent, (ast.Mult, ast.Div)):
                 yield from _of_product(node)
             case ast.BinOp(left, ast.MatMult(), right):
@@ -93,12 +93,17 @@ def changes_of(
                 yield _instead(node, orelse, LEFT_OUT)
             case ast.Attribute(value, "T" | "mT"):
                 yield Change(node, value, f"with {text(value)} not transposed", TURNED)
+            case ast.Subscript() if ast.unparse(node) in names:
+                yield from _of_name(node, names, functions)
             case ast.Subscript():
                 yield from _of_index(node)
-            case ast.Attribute(ast.Name("saved"), _) if ast.unparse(node) in names:
+            case ast.Attribute(ast.Name("saved" | "self"), _) if ast.unparse(node) in names:
                 yield from _of_name(node, names, functions)
             case ast.Constant(value) if isinstance(value, int | float) and not isinstance(value, bool):
                 yield from _of_constant(node, parent)
+            case ast.Name("step" | "count"):
+                for one in (ast.Sub(), ast.Add()):
+                    yield _instead(node, ast.BinOp(node, one, ast.Constant(1)), TURNED)
             case ast.Name(name) if name in names:
                 yield from _of_name(node, names, functions)
             case ast.Name(name) if name in NAMES and not _is_called(node, parent):
@@ -200,7 +205,7 @@ def product(factors: Iterable[tuple[bool, ast.expr]]) -> ast.expr:
     return result or ast.Constant(1)
 
 
-def _of_sum(node: ast.BinOp, sizes: Sequence[str]) -> Iterator[Change]:
+def _of_sum(node: ast.BinOp, sizes: Sequence[str], names: Mapping[str, Any]) -> Iterator[Change]:
     terms = _flat(node, ast.Add, ast.Sub)
     for index, (is_minus, term) in enumerate(terms):
         others = [*terms[:index], *terms[index + 1 :]]
@@ -213,6 +218,15 @@ def _of_sum(node: ast.BinOp, sizes: Sequence[str]) -> Iterator[Change]:
         yield Change(node, total(flipped), words, TURNED)
         if len(others) > 1:
             yield Change(node, total([(is_minus, term)]), f"with {text(term)} alone of {text(node)}", TURNED)
+        match term:
+            case ast.Call(function, [inner_term], _) if ast.unparse(function).endswith("sqrt") and not is_minus:
+                root = ast.Call(function, [total([(False, inner_term), *others])], [])
+                yield _instead(node, root, TURNED)
+        for name, value in names.items():
+            if isinstance(value, np.ndarray | float) and not isinstance(term, ast.Constant):
+                read = ast.parse(name, mode="eval").body
+                changed = [*terms[:index], (is_minus, ast.BinOp(term, ast.Mult(), read)), *terms[index + 1 :]]
+                yield Change(node, total(changed), f"with {_part('*', read)} behind {text(term)}", ADDED)
         base = _root(term)
         if base is not None:
             inner = [*terms[:index], (is_minus, base), *terms[index + 1 :]]
@@ -297,6 +311,10 @@ def _confused(node: ast.BinOp, factors: list[Any], index: int) -> Iterator[Chang
         yield Change(node, product([*factors[:index], (is_below, other), *factors[index + 1 :]]), words, rank)
     if is_below:
         return
+    if isinstance(factor, ast.Name):
+        marked = ast.Compare(factor, [ast.Gt()], [ast.Constant(0)])
+        words = f"with {text(marked)} in the place of {text(factor)}"
+        yield Change(node, product([*factors[:index], (False, marked), *factors[index + 1 :]]), words, ADDED)
     less = ast.BinOp(factor, ast.Mult(), ast.BinOp(ast.Constant(1), ast.Sub(), factor))
     changed = product([*factors[:index], (False, less), *factors[index + 1 :]])
     yield Change(node, changed, f"with {text(less)} in the place of {text(factor)}", ADDED)
@@ -375,12 +393,19 @@ def _of_constant(node: ast.Constant, parent: ast.AST | None) -> Iterator[Change]
             yield _instead(node, ast.Constant(other), ANOTHER)
 
 
-def _of_name(node: ast.Name | ast.Attribute, names: Mapping[str, Any], functions: Sequence[str]) -> Iterator[Change]:
+def _of_name(
+    node: ast.Name | ast.Attribute | ast.Subscript, names: Mapping[str, Any], functions: Sequence[str]
+) -> Iterator[Change]:
     code = ast.unparse(node)
     own = names[code]
     for name, value in names.items():
         if name != code and _fits(value, own):
             yield _instead(node, ast.parse(name, mode="eval").body, ANOTHER)
+    if not np.ndim(own) and not isinstance(own, int):
+        yield _instead(node, ast.BinOp(ast.Constant(1), ast.Sub(), node), ANOTHER)
+    if isinstance(own, int) and code.startswith("self."):
+        for one in (ast.Sub(), ast.Add()):
+            yield _instead(node, ast.BinOp(node, one, ast.Constant(1)), ANOTHER)
     if np.ndim(own) >= 2:
         yield Change(node, _transposed(node), f"with {text(node)} transposed", TURNED)
     if code.startswith("grad"):
@@ -407,6 +432,8 @@ def _of_whole(expression: ast.expr, names: Mapping[str, Any], sizes: Sequence[st
     yield Change(expression, minus, "with its sign turned", TURNED)
     yield Change(expression, ast.BinOp(expression, ast.Mult(), ast.Constant(2)), "times 2", TURNED)
     yield Change(expression, half, "divided by 2", TURNED)
+    nothing = ast.BinOp(ast.Constant(0), ast.Mult(), expression)
+    yield Change(expression, nothing, "but for its size: it is 0 everywhere", LEFT_OUT)
     for size in sizes:
         number = ast.parse(size, mode="eval").body
         yield Change(expression, ast.BinOp(expression, ast.Div(), number), f"divided by {text(number)}", ADDED)

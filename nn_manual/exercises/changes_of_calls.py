@@ -34,7 +34,7 @@ NAMES = {
     "floor": ("ceil",),
 }
 REDUCTIONS = ("sum", "mean", "max", "min", "var", "std", "mean_over", "sum_rows", "vecdot")
-AXES = ("0", "1", "-1", "None")
+AXES = ("0", "1", "-1", "-2", "None")
 
 
 def of_call(node: ast.Call) -> Iterator[Found]:
@@ -44,6 +44,8 @@ def of_call(node: ast.Call) -> Iterator[Found]:
     is_method = isinstance(function, ast.Attribute) and not _is_module(function.value)
     operand = function.value if isinstance(function, ast.Attribute) and is_method else (arguments or [None])[0]
     code = ast.unparse(node)
+    if any(isinstance(argument, ast.Starred) for argument in arguments):
+        return
     for other in NAMES.get(name, ()):
         yield node, _renamed(node, other), f"with `{other}` in the place of `{name}`", TURNED
     if name in REDUCTIONS and operand is not None:
@@ -62,6 +64,14 @@ def of_call(node: ast.Call) -> Iterator[Found]:
         for bound, kept in (("minimum", arguments[2]), ("maximum", arguments[1])):
             one = ast.Call(ast.Name(bound, ast.Load()), [arguments[0], kept], [])
             yield node, one, f"with `{ast.unparse(one)}` in the place of `{code}`", TURNED
+    if len(arguments) == 1 and not keywords and not is_method and name not in REDUCTIONS and name not in ("len", "rows"):
+        for form in ("2 * ({})", "({}) / 2", "-({})"):
+            argument = ast.parse(form.format(ast.unparse(arguments[0])), mode="eval").body
+            changed = ast.Call(function, [argument], [])
+            yield node, changed, f"with `{ast.unparse(changed)}` in the place of `{code}`", ANOTHER
+    if isinstance(function, ast.Name) and len(arguments) > 1 and name not in ("where", "min", "max", "unbroadcast", *NAMES):
+        for argument in arguments:
+            yield node, argument, f"with `{ast.unparse(argument)}` in the place of `{code}`", ANOTHER
     if name == "sqrt" and len(arguments) == 1 and isinstance(arguments[0], ast.BinOp):
         inner = arguments[0]
         if isinstance(inner.op, ast.Add):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from nn_manual.exercises.changes import LEFT_OUT, TURNED, Change
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.plain_code import HELPERS, plain
 from nn_manual.exercises.switched_code import Switched
+from nn_manual.optim import Optimizer, Scheduler
 
 #: Methods that change no values: they only refuse bad input, or say how large something is.
 GUARDS = ("output_shape", "longest_sum", "num_products", "domain", "parameter_shapes", "examples")
@@ -169,7 +171,13 @@ def _arrays(values: Mapping[str, Any]) -> dict[str, Any]:
     saved = values.get("saved")
     fields = saved._asdict() if hasattr(saved, "_asdict") else {}
     every = {**values, **{f"saved.{name}": value for name, value in fields.items()}}
-    return {name: value for name, value in every.items() if isinstance(value, np.ndarray | float)}
+    if isinstance(values.get("coefficients"), dict):
+        every |= {f"coefficients['{name}']": float(value) for name, value in values["coefficients"].items()}
+    found = {name: value for name, value in every.items() if isinstance(value, np.ndarray | float)}
+    if isinstance(own := values.get("self"), Scheduler | Optimizer):
+        settings = {name: value for name, value in vars(own).items() if type(value) in (int, float)}
+        found |= {f"self.{name}": value for name, value in settings.items()}
+    return found
 
 
 def _defining(owner: type, function: Callable[..., Any]) -> type:
@@ -213,7 +221,7 @@ def _known_at(unit: ast.FunctionDef, statement: ast.stmt, names: Mapping[str, An
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.lineno < statement.lineno
     }
     arguments = {argument.arg for argument in unit.args.args}
-    return {name: value for name, value in names.items() if name.partition(".")[0] in stored | arguments}
+    return {name: value for name, value in names.items() if re.split(r"\W", name)[0] in stored | arguments}
 
 
 def _of_conditions(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:

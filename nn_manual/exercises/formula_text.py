@@ -154,11 +154,21 @@ class UpdateText(FormulaText):
         results = dict(self._recorded(number)[0])
         names = {name: value for name, value in results.items() if name != "step"}
         base = self._base(number)
+        settings = {name: base[name] for name in sorted(self._read) if type(base.get(name)) is float}
         for index, unit in enumerate(self.units):
-            own = {name: base[name] for name in ("beta1", "beta2") if name in base and name in self._read}
-            yield from singles(index, unit, {**names, **own}, [])
+            yield from singles(index, unit, {**settings, **names}, [])
             self._pass({}, number, base, results, [index])
-            names[self.lines[index].name] = results[self.lines[index].name]
+            if self.lines[index].name in results:
+                names[self.lines[index].name] = results[self.lines[index].name]
+
+    def _holding(self, number: int) -> frozenset[int]:
+        """All lines but those with a vector that the settings don't need."""
+        if number not in self._held:
+            own = self._recorded(number)[0]
+            absent = {name for case in self.cases for name in case.instance.vectors if name not in own}
+            names = ({node.id for node in ast.walk(unit) if isinstance(node, ast.Name)} for unit in self.units)
+            self._held[number] = frozenset(index for index, read in enumerate(names) if not read & absent)
+        return self._held[number]
 
     def leads_to(self, wrong: str) -> set[int]:  # noqa: ARG002 - as every text is asked
         """All lines: each step starts from what the last one left."""

@@ -43,6 +43,14 @@ class _Plain(ast.NodeTransformer):
         target = _out(node.value)
         return node if target is None else [self._written(target, node.value), ast.Return(target)]
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802 - as above
+        """A sum that keeps its axis."""
+        if ast.unparse(node).startswith("np.vecdot(") and ast.unparse(node.slice) == "(..., np.newaxis)":
+            first, second = (ast.unparse(self.visit(each)) for each in node.value.args)  # type: ignore[attr-defined]
+            return _parsed(f"({first} * {second}).sum(axis=-1, keepdims=True)")
+        self.generic_visit(node)
+        return node
+
     def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802 - as above
         """The faster forms of NumPy's operations."""
         self.generic_visit(node)
