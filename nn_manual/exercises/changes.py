@@ -227,6 +227,7 @@ def _of_sum(node: ast.BinOp, sizes: Sequence[str], names: Mapping[str, Any]) -> 
                 read = ast.parse(name, mode="eval").body
                 changed = [*terms[:index], (is_minus, ast.BinOp(term, ast.Mult(), read)), *terms[index + 1 :]]
                 yield Change(node, total(changed), f"with {_part('*', read)} behind {text(term)}", ADDED)
+        yield from _weights_swapped(node, terms, index)
         base = _root(term)
         if base is not None:
             inner = [*terms[:index], (is_minus, base), *terms[index + 1 :]]
@@ -248,6 +249,18 @@ def _of_sum(node: ast.BinOp, sizes: Sequence[str], names: Mapping[str, Any]) -> 
             scaled = ast.BinOp(ast.Constant(number), ast.Mult(), term)
             changed = [*terms[:index], (is_minus, scaled), *terms[index + 1 :]]
             yield Change(node, total(changed), f"with {words} {text(term)}", ADDED)
+
+
+def _weights_swapped(node: ast.BinOp, terms: list[Any], index: int) -> Iterator[Change]:
+    """(1 - f) * a + f * b in the place of f * a + (1 - f) * b."""
+    for _, factor in _flat(terms[index][1], ast.Mult, ast.Div) if len(terms) == 2 else ():
+        rest = ast.BinOp(ast.Constant(1), ast.Sub(), factor)
+        other = terms[1 - index][1]
+        twin = next((part for part in ast.walk(other) if ast.unparse(part) == ast.unparse(rest)), None)
+        if twin is not None:
+            swapped = {index: replaced(terms[index][1], factor, rest), 1 - index: replaced(other, twin, factor)}
+            changed = total([(minus, swapped[place]) for place, (minus, _) in enumerate(terms)])
+            yield Change(node, changed, f"with {text(factor)} and {text(rest)} swapped", TURNED)
 
 
 def _root(node: ast.expr) -> ast.expr | None:
@@ -433,7 +446,7 @@ def _of_whole(expression: ast.expr, names: Mapping[str, Any], sizes: Sequence[st
     yield Change(expression, ast.BinOp(expression, ast.Mult(), ast.Constant(2)), "times 2", TURNED)
     yield Change(expression, half, "divided by 2", TURNED)
     nothing = ast.BinOp(ast.Constant(0), ast.Mult(), expression)
-    yield Change(expression, nothing, "but for its size: it is 0 everywhere", LEFT_OUT)
+    yield Change(expression, nothing, "but for its size: it is 0 everywhere", ADDED)
     for size in sizes:
         number = ast.parse(size, mode="eval").body
         yield Change(expression, ast.BinOp(expression, ast.Div(), number), f"divided by {text(number)}", ADDED)

@@ -14,7 +14,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.exercises.candidates import Candidate, Text
 from nn_manual.exercises.code_text import CodeText
-from nn_manual.exercises.common_mistakes import own_mistakes
+from nn_manual.exercises.common_mistakes import written_mistakes
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formula_text import FormulaText, UpdateText
 from nn_manual.exercises.sentences import seen_without_formula, sentence
@@ -135,7 +135,7 @@ class Search:
         single = [
             each._replace(rank=self._rank(text, each)) for each in text.candidates(number) if each.edits[0][0] in leading
         ]
-        found = [*own_mistakes(self.exercise, text), *_repeated(single, text), *single]
+        found = [*written_mistakes(self.exercise, text), *_repeated(single, text), *single]
         return sorted((each for each in found if text.shows(each, number)), key=lambda each: each.rank)
 
     def _rank(self, text: Text, single: Candidate) -> int:

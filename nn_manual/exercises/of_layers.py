@@ -68,8 +68,10 @@ class LayerExercise(Exercise):
         layer = model.layers[0]
 
         kept: list[tuple[Array, Any]] = []
+        parameters = model.param_arena.copy()
 
         def run(forward: bool) -> Results:
+            model.param_arena[...] = parameters  # a wrong method may have written there
             model.grad_arena[...] = np.nan  # what is never written, or added to what was there, shows
             if forward:
                 kept[:] = [model.forward(freeze(input))]

@@ -29,6 +29,12 @@ class _Plain(ast.NodeTransformer):
         target = _out(node.value)
         return node if target is None else self._written(target, node.value)
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:  # noqa: N802 - as above
+        """`total: Array = a + b`."""
+        if node.value is None:
+            return node
+        return self.visit_Assign(ast.Assign([node.target], node.value, lineno=0))
+
     def visit_Assign(self, node: ast.Assign) -> Any:  # noqa: N802 - as above
         """`h = np.multiply(a, b, out=c)`."""
         self.generic_visit(node)

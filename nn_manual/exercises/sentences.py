@@ -8,6 +8,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.exercises.candidates import Candidate
+from nn_manual.exercises.common_mistakes import reason_for
 from nn_manual.exercises.exercise import Exercise, Results
 from nn_manual.exercises.of_schedules import ScheduleExercise
 
@@ -16,22 +17,40 @@ NEVER_WRITTEN = (
     "backward runs. Write into it: self.grad.{1}[...] = ..."
 )
 NOT_SPREAD = "{0} has the right numbers in another shape, {1} for {2}: they must be spread over all of it."
+#: So many lines are quoted.
+MOST_LINES = 2
 RETURNED = ("grad_input", "grad_prediction", "grad_target")
 
 
 def sentence(exercise: Exercise, found: Candidate, wrong: str) -> str:
     """The change in the words of the formula, and behind it the exercise's own words for it."""
-    changes = zip((change for _, change in found.edits), found.lines, strict=True)
-    parts = list(dict.fromkeys(_part(change.words, line, wrong) for change, line in changes))
+    lines: dict[str, list[str]] = {}
+    for (_, change), line in zip(found.edits, found.lines, strict=True):
+        lines.setdefault(change.words, []).extend([line] if _is_told(line, wrong) else [])
+    parts = [words + _where(list(dict.fromkeys(of_words))) for words, of_words in lines.items()]
+    reason = found.reason or reason_for(exercise, found)
+    return f"{_start(exercise, wrong)} {', and '.join(parts)}.{reason and ' '}{reason}"
+
+
+def _start(exercise: Exercise, wrong: str) -> str:
+    if isinstance(exercise, ScheduleExercise):  # its counts are few: another formula may give the same
+        return f"The {wrong} is as if it were the right one"
+    if " after step " in wrong:
+        return "This is the right step"
     name = "derivative" if exercise.taken_out == ("derivative",) and wrong != "grad_target" else wrong
-    # The counts of a schedule are few: another formula may give the same.
-    start = f"The {name} is as if it were the right one" if isinstance(exercise, ScheduleExercise) else f"This is the right {name}"
-    return f"{start} {', and '.join(parts)}.{found.reason and ' '}{found.reason}"
+    return f"This is the right {name}"
 
 
-def _part(words: str, line: str, wrong: str) -> str:
+def _is_told(line: str, wrong: str) -> bool:
+    """Whether a line is another one than that of the tensor itself."""
     name = line.partition(" = ")[0]
-    return words if not line or name == wrong else f"{words} in `{line}`"
+    return bool(line) and not line.startswith("return ") and name not in (wrong, f"self.grad.{wrong.removeprefix('grad_')}[...]")
+
+
+def _where(lines: list[str]) -> str:
+    if len(lines) > MOST_LINES:
+        return f" in {len(lines)} lines"
+    return f" in {' and in '.join(f'`{line}`' for line in lines)}" if lines else ""
 
 
 def seen_without_formula(expected: Sequence[Results], theirs: Sequence[Results], wrong: str) -> str:
