@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from nn_manual.exercises.changes import ADDED, LEFT_OUT, TURNED, Change, changes_of, replaced, text
+from nn_manual.exercises.changes import ADDED, LEFT_OUT, TURNED, Change, changes_of, part, replaced, text
 from nn_manual.exercises.exercise import Results
 
 #: The arrays that are known somewhere by their names, each with its value, or None where that isn't known.
@@ -87,18 +87,19 @@ def singles(
         return Candidate(((unit, change),), (line,), name, change.rank)
 
     if isinstance(statement, ast.AugAssign):
-        mark = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(statement.op), "?")
-        words = f"without `{mark} {ast.unparse(statement.value)}`"
+        mark = {ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(statement.op), "+")
+        words = f"without {part(mark, statement.value)}"
         yield candidate(Change(statement, ast.Pass(), words, LEFT_OUT))
         if isinstance(statement.op, ast.Add | ast.Sub):
             turned = ast.AugAssign(
                 statement.target, ast.Sub() if isinstance(statement.op, ast.Add) else ast.Add(), statement.value
             )
-            yield candidate(Change(statement, turned, f"with the sign of `{mark} {ast.unparse(value)}` turned", TURNED))
+            yield candidate(Change(statement, turned, f"with the sign of {part(mark, statement.value)} turned", TURNED))
         plain = ast.Assign([_everywhere(statement.target)], statement.value)
         yield candidate(Change(statement, plain, f"with `=` for `{mark}=`", TURNED))
     if isinstance(statement, ast.Assign) and _updates(statement):
-        yield candidate(Change(statement, ast.Pass(), "without this line", LEFT_OUT))
+        change = Change(statement, ast.Pass(), f"without the line `{line}`", LEFT_OUT)
+        yield Candidate(((unit, change),), ("",), name, LEFT_OUT)
     if value is not None:
         for change in changes_of(value, names, sizes, functions):
             yield candidate(change)

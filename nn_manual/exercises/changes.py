@@ -124,7 +124,7 @@ def text(node: ast.AST) -> str:
     return f"`{code}`" if len(code) <= 110 else f"`{code[:100]} ...`"
 
 
-def _part(mark: str, node: ast.AST) -> str:
+def part(mark: str, node: ast.AST) -> str:
     """A part of a chain with its sign, as a sentence quotes it: `/ (1 - x)`."""
     operator_ = {"+": ast.Add(), "-": ast.Sub(), "*": ast.Mult(), "/": ast.Div()}[mark]
     return f"`{ast.unparse(ast.BinOp(ast.Name('x'), operator_, node))[2:]}`"  # type: ignore[arg-type]
@@ -210,11 +210,11 @@ def _of_sum(node: ast.BinOp, sizes: Sequence[str], names: Mapping[str, Any]) -> 
     for index, (is_minus, term) in enumerate(terms):
         others = [*terms[:index], *terms[index + 1 :]]
         sign, other_sign = ("-", "+") if is_minus else ("+", "-")
-        yield Change(node, total(others), f"without {_part(sign, term) if index else text(term)}", LEFT_OUT)
+        yield Change(node, total(others), f"without {part(sign, term) if index else text(term)}", LEFT_OUT)
         if len(others) == 1 and not index and others[0][0]:
             yield _instead(node, others[0][1], LEFT_OUT)
         flipped = [*terms[:index], (not is_minus, term), *terms[index + 1 :]]
-        words = f"with {_part(other_sign, term)} in the place of {_part(sign, term)}"
+        words = f"with {part(other_sign, term)} in the place of {part(sign, term)}"
         yield Change(node, total(flipped), words, TURNED)
         if len(others) > 1:
             yield Change(node, total([(is_minus, term)]), f"with {text(term)} alone of {text(node)}", TURNED)
@@ -226,7 +226,7 @@ def _of_sum(node: ast.BinOp, sizes: Sequence[str], names: Mapping[str, Any]) -> 
             if isinstance(value, np.ndarray | float) and not isinstance(term, ast.Constant):
                 read = ast.parse(name, mode="eval").body
                 changed = [*terms[:index], (is_minus, ast.BinOp(term, ast.Mult(), read)), *terms[index + 1 :]]
-                yield Change(node, total(changed), f"with {_part('*', read)} behind {text(term)}", ADDED)
+                yield Change(node, total(changed), f"with {part('*', read)} behind {text(term)}", ADDED)
         yield from _weights_swapped(node, terms, index)
         base = _root(term)
         if base is not None:
@@ -244,7 +244,7 @@ def _of_sum(node: ast.BinOp, sizes: Sequence[str], names: Mapping[str, Any]) -> 
             count = ast.parse(size, mode="eval").body
             for factor, mark in ((ast.Div(), "/"), (ast.Mult(), "*")):
                 changed = [*terms[:index], (is_minus, ast.BinOp(term, factor, count)), *terms[index + 1 :]]
-                yield Change(node, total(changed), f"with {_part(mark, count)} behind {text(term)}", ADDED)
+                yield Change(node, total(changed), f"with {part(mark, count)} behind {text(term)}", ADDED)
         for number, words in ((2.0, "twice"), (0.5, "half of")):
             scaled = ast.BinOp(ast.Constant(number), ast.Mult(), term)
             changed = [*terms[:index], (is_minus, scaled), *terms[index + 1 :]]
@@ -279,13 +279,13 @@ def _of_product(node: ast.BinOp) -> Iterator[Change]:
         others = [*factors[:index], *factors[index + 1 :]]
         mark, other_mark = ("/", "*") if is_below else ("*", "/")
         if not _is_one(factor):
-            words = _part(mark, factor) if index else f"the factor {text(factor)}"
+            words = part(mark, factor) if index else f"the factor {text(factor)}"
             yield Change(node, product(others), f"without {words}", LEFT_OUT)
         flipped = [*factors[:index], (not is_below, factor), *factors[index + 1 :]]
         if not _is_one(factor):
-            words = f"with {_part(other_mark, factor)} in the place of {_part(mark, factor)}"
+            words = f"with {part(other_mark, factor)} in the place of {part(mark, factor)}"
             yield Change(node, product(flipped), words, ANOTHER)
-            yield Change(node, product([*factors, (is_below, factor)]), f"with {_part(mark, factor)} twice", ANOTHER)
+            yield Change(node, product([*factors, (is_below, factor)]), f"with {part(mark, factor)} twice", ANOTHER)
             yield from _confused(node, factors, index)
         if len(others) > 1:
             yield Change(node, product([(is_below, factor)]), f"with {text(factor)} alone of {text(node)}", ANOTHER)

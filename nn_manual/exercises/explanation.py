@@ -103,8 +103,11 @@ class Search:
 
     def _texts(self) -> Iterator[Text]:
         own = self.exercise.owner
-        is_optimizer = isinstance(own, type) and issubclass(own, Optimizer)
-        yield (UpdateText if is_optimizer else FormulaText)(self.exercise, self.cases)
+        if isinstance(own, type) and issubclass(own, Optimizer):
+            finite = all(np.isfinite(self.theirs[number][self.wrong]).all() for number in self.telling)
+            yield from (UpdateText(self.exercise, self.cases, without) for without in ((True,) if finite else (True, False)))
+        else:
+            yield FormulaText(self.exercise, self.cases)
         if isinstance(own, type):
             yield CodeText(self.exercise, self.cases)
 

@@ -131,10 +131,15 @@ class FormulaText(Text):
 
 
 class UpdateText(FormulaText):
-    """The formulas of an optimizer: the lines make one step after the other, from what each step starts from."""
+    """The formulas of an optimizer: the lines make one step after the other, from what each step starts from.
 
-    def __init__(self, exercise: Exercise, cases: Sequence[Case]) -> None:
+    A decay of 0 is left out, as by code that asks first; or it is not, and makes of a parameter that is no number a
+    gradient that is none.
+    """
+
+    def __init__(self, exercise: Exercise, cases: Sequence[Case], without_decay: bool) -> None:
         super().__init__(exercise, cases)
+        self._without_decay = without_decay
         self._owner = exercise.owner
         self._steps: dict[int, list[dict[str, Any]]] = {}
 
@@ -162,10 +167,12 @@ class UpdateText(FormulaText):
                 names[self.lines[index].name] = results[self.lines[index].name]
 
     def _holding(self, number: int) -> frozenset[int]:
-        """All lines but those with a vector that the settings don't need."""
+        """All lines but those with a vector that the settings don't need, or a decay of 0."""
         if number not in self._held:
             own = self._recorded(number)[0]
             absent = {name for case in self.cases for name in case.instance.vectors if name not in own}
+            if self._without_decay and not self._base(number).get("weight_decay"):
+                absent.add("weight_decay")
             names = ({node.id for node in ast.walk(unit) if isinstance(node, ast.Name)} for unit in self.units)
             self._held[number] = frozenset(index for index, read in enumerate(names) if not read & absent)
         return self._held[number]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,8 +27,8 @@ def sentence(exercise: Exercise, found: Candidate, wrong: str) -> str:
     """The change in the words of the formula, and behind it the exercise's own words for it."""
     lines: dict[str, list[str]] = {}
     for (_, change), line in zip(found.edits, found.lines, strict=True):
-        lines.setdefault(change.words, []).extend([line] if _is_told(line, wrong) else [])
-    parts = [words + _where(list(dict.fromkeys(of_words))) for words, of_words in lines.items()]
+        lines.setdefault(change.words, []).append(line)
+    parts = [words + _where(list(dict.fromkeys(of_words)), wrong) for words, of_words in lines.items()]
     reason = found.reason or reason_for(exercise, found)
     return f"{_start(exercise, wrong)} {', and '.join(parts)}.{reason and ' '}{reason}"
 
@@ -41,16 +42,14 @@ def _start(exercise: Exercise, wrong: str) -> str:
     return f"This is the right {name}"
 
 
-def _is_told(line: str, wrong: str) -> bool:
-    """Whether a line is another one than that of the tensor itself."""
-    name = line.partition(" = ")[0]
-    return bool(line) and not line.startswith("return ") and name not in (wrong, f"self.grad.{wrong.removeprefix('grad_')}[...]")
-
-
-def _where(lines: list[str]) -> str:
+def _where(lines: list[str], wrong: str) -> str:
+    """In which lines, unless it is that of the tensor itself."""
+    own = (wrong, f"self.grad.{wrong.removeprefix('grad_')}[...]", "", "return")
+    if all(re.split(" = | ", line)[0] in own for line in lines):
+        return ""
     if len(lines) > MOST_LINES:
         return f" in {len(lines)} lines"
-    return f" in {' and in '.join(f'`{line}`' for line in lines)}" if lines else ""
+    return f" in {' and in '.join(f'`{line}`' for line in lines)}"
 
 
 def seen_without_formula(expected: Sequence[Results], theirs: Sequence[Results], wrong: str) -> str:

@@ -32,8 +32,8 @@ MISTAKES: dict[str, dict[str, str]] = {
         "several times: its gradient is the sum over them.",
     },
     "divide": {
-        "with its sign turned": "1 / b falls where b grows: its derivative is -1 / b**2.",
-        "without `/ b`": "The derivative of a / b in b has b twice below: -a / b**2.",
+        "with its sign turned, in grad_b": "1 / b falls where b grows: its derivative is -1 / b**2.",
+        "without `/ b`, in grad_b": "The derivative of a / b in b has b twice below: -a / b**2.",
     },
     "sum": {
         "divided by `input.size`": "That is the gradient of the mean. Each number is added once: its slope is 1.",

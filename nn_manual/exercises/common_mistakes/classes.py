@@ -26,7 +26,7 @@ MISTAKES: dict[str, dict[str, str]] = {
     "logsumexp": {
         "exp(input - spread(answer, input.shape, axis)) => exp(input - input.max(axis=axis, keepdims=True))": "The "
         "exponentials are never divided by their sum: the slopes are softmax.",
-        "with its sign turned": "The slopes are softmax: none is below 0.",
+        "with its sign turned, in grad_input": "The slopes are softmax: none is below 0.",
     },
     "mse_loss": {
         "without the factor `2`": "The derivative of d**2 is 2 d.",
@@ -41,7 +41,7 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `/ total`": MEAN,
         "with `rows` in the place of `total`": "Rows that are ignored don't count, and others count by their weights.",
         "without `- q`": "The label is never subtracted: the gradient is probability less label.",
-        "with its sign turned": "The gradient is probability less label, not label less probability.",
+        "with its sign turned, in grad_prediction": "The gradient is probability less label, not label less probability.",
         "exp(log_probability) => exp(prediction - prediction.max(axis=1, keepdims=True))": "The exponentials are never "
         "divided by their sum, which makes them probabilities.",
     },

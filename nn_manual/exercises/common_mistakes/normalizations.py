@@ -11,7 +11,7 @@ MISTAKES: dict[str, dict[str, str]] = {
     "rms_norm": {
         "without `- normalized * projection`": "The path through the root mean square is missing.",
         "without `* weight`": WEIGHT,
-        "without `* normalized`": "output = normalized * weight: the slope for weight is normalized.",
+        "without `* normalized`, in grad_weight": "output = normalized * weight: the slope for weight is normalized.",
     },
     "layer_norm": {
         "without `- normalized * projection`": VARIANCE,
@@ -19,7 +19,7 @@ MISTAKES: dict[str, dict[str, str]] = {
         "with `grad_normalized` alone of `grad_normalized - grad_normalized.mean(axes, keepdims=True) - normalized * "
         "projection`": BOTH,
         "without `* weight`": WEIGHT,
-        "divided by 2": "The derivative of the squares in the variance is forgotten: (x - mean)**2 gives a 2.",
+        "divided by 2, in projection": "The derivative of the squares in the variance is forgotten: (x - mean)**2 gives a 2.",
         "with `+ normalized * projection` in the place of `- normalized * projection`": "1 / std falls where the variance "
         "grows: the sign of this path is turned.",
     },
@@ -41,6 +41,6 @@ MISTAKES: dict[str, dict[str, str]] = {
         "number of a window moves its output.",
     },
     "conv1d": {
-        "with `mean` in the place of `sum`": "The bias is added at each place of each example: its gradients are added.",
+        "with `mean` in the place of `sum`, in self.grad.bias[...]": "The bias is added at each place of each example: its gradients are added.",
     },
 }

@@ -8,7 +8,7 @@ CORRECTION = "The correction is missing: the average starts as 0, and is too sma
 MISTAKES: dict[str, dict[str, str]] = {
     "sgd": {
         "with `+ lr * direction` in the place of `- lr * direction`": "The step goes down, against the gradient.",
-        "without the factor `momentum`": "The buffer decays by momentum in each step.",
+        "without the factor `momentum`, in momentum_buffer": "The buffer decays by momentum in each step.",
         "direction if step == 1 else momentum * momentum_buffer + (1 - dampening) * direction => momentum * "
         "momentum_buffer + (1 - momentum) * direction": "That is a running mean: torch's momentum adds the gradients "
         "as they are.",
