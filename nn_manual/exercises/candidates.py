@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from nn_manual.exercises.changes import ADDED, LEFT_OUT, TURNED, Change, changes_of, part, replaced, text
+from nn_manual.exercises.change import ADDED, LEFT_OUT, TURNED, Change, part, replaced, text
+from nn_manual.exercises.changes import changes_of
 from nn_manual.exercises.exercise import Results
 
 #: The arrays that are known somewhere by their names, each with its value, or None where that isn't known.
@@ -29,7 +30,7 @@ class Candidate(NamedTuple):
 class Text(ABC):
     """The right formulas as syntax trees, the `units`."""
 
-    units: list[ast.AST]
+    units: Sequence[ast.AST]
 
     def __init__(self) -> None:
         self._made: dict[tuple[int, int], tuple[Change, ast.AST]] = {}
@@ -54,7 +55,7 @@ class Text(ABC):
     def candidates(self, number: int) -> Iterator[Candidate]:
         """The single changes that can show in a case."""
 
-    def prepare(self, candidates: Sequence[Candidate]) -> None:
+    def prepare(self, candidates: Sequence[Candidate]) -> None:  # noqa: B027 - few texts have to
         """Do what can be done for many candidates at once."""
 
     def results(self, candidate: Candidate, number: int) -> Results:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import re
 import sys
 import textwrap
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.exercises.candidates import Candidate, Text, local_changes, singles
-from nn_manual.exercises.changes import LEFT_OUT, TURNED, Change
+from nn_manual.exercises.change import LEFT_OUT, TURNED, Change
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.plain_code import HELPERS, plain
 from nn_manual.exercises.switched_code import Switched
@@ -82,7 +83,8 @@ class CodeText(Text):
             if number not in self._prepared:
                 self._prepared[number] = case.prepare(self._changed)
                 self._stale.add(number)
-            of_forward = any(index >= self._num_own for index in methods if index not in self._plain or methods[index] is not self._plain[index])
+            changed = (index for index, method in methods.items() if self._plain.get(index) is not method)
+            of_forward = any(index >= self._num_own for index in changed)
             forward = of_forward or number in self._stale
             (self._stale.add if of_forward else self._stale.discard)(number)
             return self._prepared[number](forward)
@@ -96,10 +98,11 @@ class CodeText(Text):
         for index in {index for each in candidates for index, _ in each.edits}:
             changes = {id(change): change for each in candidates for at, change in each.edits if at == index}
             try:
-                self._switched[index] = Switched(self.units[index], list(changes.values()))
-                self._switched[index].method = self._compiled(index, self._switched[index].tree, self._switched[index].chosen)
+                switched = Switched(self.units[index], list(changes.values()))
+                switched.method = self._compiled(index, switched.tree, switched.chosen)
             except (SyntaxError, ValueError, TypeError):
-                self._switched.pop(index, None)
+                continue  # one of the forms is no code: each change is then compiled by itself
+            self._switched[index] = switched
 
     def results(self, candidate: Candidate, number: int) -> Results:
         """As every text, in less time for what is prepared."""
@@ -169,7 +172,7 @@ class CodeText(Text):
 def _arrays(values: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays among a method's variables, and those in what was saved."""
     saved = values.get("saved")
-    fields = saved._asdict() if hasattr(saved, "_asdict") else {}
+    fields: dict[str, Any] = saved._asdict() if isinstance(saved, tuple) and hasattr(saved, "_asdict") else {}
     every = {**values, **{f"saved.{name}": value for name, value in fields.items()}}
     if isinstance(values.get("coefficients"), dict):
         every |= {f"coefficients['{name}']": float(value) for name, value in values["coefficients"].items()}
@@ -193,7 +196,8 @@ def _source(function: Callable[..., Any]) -> ast.FunctionDef:
     tree.decorator_list, tree.returns = [], None
     for argument in (*tree.args.args, *tree.args.kwonlyargs):
         argument.annotation = None
-    return tree
+    made: ast.FunctionDef = tree
+    return made
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
@@ -239,7 +243,7 @@ def _swapped(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
         body = getattr(node, "body", None)
         if not isinstance(body, list):
             continue
-        for place, (first, second) in enumerate(zip(body, body[1:], strict=False)):
+        for place, (first, second) in enumerate(itertools.pairwise(body)):
             if isinstance(first, ast.Assign | ast.AugAssign) and isinstance(second, ast.Assign | ast.AugAssign):
                 swapped = [*body[:place], second, first, *body[place + 2 :]]
                 wrong: Any = type(node)(**{**dict(ast.iter_fields(node)), "body": swapped})

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array
 from nn_manual.exercises.candidates import Candidate, Text
 from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.common_mistakes import written_mistakes
@@ -67,7 +66,8 @@ class Search:
     ) -> None:
         self.exercise, self.cases, self.wrong = exercise, cases, wrong
         self.expected, self.theirs = expected, theirs
-        self.given = [number for number, own in enumerate(theirs) if _is_array(own.get(wrong)) and wrong in expected[number]]
+        both = ((number, own.get(wrong)) for number, own in enumerate(theirs) if wrong in expected[number])
+        self.given = [number for number, array in both if _is_array(array)]
         differing = [number for number in self.given if not same(theirs[number][wrong], expected[number][wrong])]
         self.telling = sorted(differing, key=self._unclear)
         self._until = time.perf_counter() + SECONDS
@@ -89,7 +89,7 @@ class Search:
                 return found
             pairs = _pairs(singles)
             if not rest and isinstance(text, FormulaText):
-                # The likeliest pairs of formulas are tried before all changes of the code, which take longer.
+                # The likeliest pairs of formulas come before all changes of the code, which take longer.
                 found = self._best(text, usable, itertools.islice(pairs, FIRST_PAIRS))
             if found is not None:
                 return found
@@ -104,8 +104,9 @@ class Search:
     def _texts(self) -> Iterator[Text]:
         own = self.exercise.owner
         if isinstance(own, type) and issubclass(own, Optimizer):
-            finite = all(np.isfinite(self.theirs[number][self.wrong]).all() for number in self.telling)
-            yield from (UpdateText(self.exercise, self.cases, without) for without in ((True,) if finite else (True, False)))
+            finite = all(np.isfinite(array).all() for number in self.telling for array in self.theirs[number].values())
+            for without_decay in (True,) if finite else (True, False):
+                yield UpdateText(self.exercise, self.cases, without_decay)
         else:
             yield FormulaText(self.exercise, self.cases)
         if isinstance(own, type):
@@ -118,7 +119,7 @@ class Search:
         for number in order:
             try:
                 results = text.run({}, number)
-            except Exception:  # noqa: BLE001 - a formula that takes other settings
+            except Exception:  # a formula that takes other settings
                 continue
             names = self._names(number)
             if all(name in results and same(results[name], self.expected[number][name]) for name in names):
@@ -146,7 +147,7 @@ class Search:
         elsewhere = 0 if single.name in (self.wrong, "", "return") else 1
         return 2 * single.rank + (5 if text.of_forward(single) else elsewhere)
 
-    def _best(self, text: Text, usable: list[int], candidates: Iterator[Candidate]) -> Candidate | None:
+    def _best(self, text: Text, usable: Sequence[int], candidates: Iterator[Candidate]) -> Candidate | None:
         tried = 0
         for candidate in candidates:
             if time.perf_counter() > self._until or tried > MOST_CONFIRMED:
@@ -166,7 +167,7 @@ class Search:
     def _agrees(self, text: Text, candidate: Candidate, number: int) -> bool:
         try:
             results = text.results(candidate, number)
-        except Exception:  # noqa: BLE001 - a change that can't be computed isn't the reader's
+        except Exception:  # a change that can't be computed isn't the reader's
             return False
         own = self.theirs[number]
         if not same(results.get(self.wrong), own[self.wrong]):
@@ -218,10 +219,12 @@ def _pairs(singles: list[Candidate]) -> Iterator[Candidate]:
     by_rank: dict[int, list[tuple[Candidate, frozenset[int]]]] = {}
     for each in singles:
         if each.rank <= MOST_RANK:
-            inside = frozenset(id(node) for _, change in each.edits for node in ast.walk(change.node) if isinstance(node, ast.expr | ast.stmt))
+            nodes = (node for _, change in each.edits for node in ast.walk(change.node))
+            inside = frozenset(id(node) for node in nodes if isinstance(node, ast.expr | ast.stmt))
             by_rank.setdefault(each.rank, []).append((each, inside))
     for low, high in sorted(itertools.combinations_with_replacement(sorted(by_rank), 2), key=sum):
         own, others = by_rank[low], by_rank[high]
-        for (first, inside), (second, within) in itertools.combinations(own, 2) if low == high else itertools.product(own, others):
+        two = itertools.combinations(own, 2) if low == high else itertools.product(own, others)
+        for (first, inside), (second, within) in two:
             if not inside & within:
                 yield Candidate((*first.edits, *second.edits), (*first.lines, *second.lines), first.name, low + high)

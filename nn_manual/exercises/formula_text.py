@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.exercises.candidates import Candidate, Names, Text, local_changes, singles
-from nn_manual.exercises.changes import FUNCTIONS
+from nn_manual.exercises.changes_of_calls import FUNCTIONS
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formulas import Formula, formulas
 from nn_manual.optim import Optimizer
@@ -24,11 +24,13 @@ COUNTS = ("N", "rows", "classes", "batch")
 class FormulaText(Text):
     """The formulas in the docstring of an exercise's owner; no lines where it has none that are Python."""
 
+    units: list[ast.Assign]
+
     def __init__(self, exercise: Exercise, cases: Sequence[Case]) -> None:
         super().__init__()
         self.cases = cases
         self.lines = _lines(exercise.owner)
-        self.units: list[ast.AST] = [_assignment(line) for line in self.lines]
+        self.units = [_assignment(line) for line in self.lines]
         self._before: dict[int, list[dict[str, Any]]] = {}
         self._codes: dict[int, tuple[ast.AST, CodeType]] = {}
         self._bases: dict[int, dict[str, Any]] = {}
@@ -64,8 +66,8 @@ class FormulaText(Text):
         for index, unit in enumerate(self.units):
             names = self._names(base, self._before[number][index])
             yield from singles(index, unit, names, self._sizes(number), self._functions)
-            before = {line.name: getattr(own, "value", None) for line, own in zip(self.lines[:index], self.units, strict=False)}
-            yield from local_changes(index, unit, {name: own for name, own in before.items() if own is not None})
+            before = zip(self.lines[:index], self.units[:index], strict=True)
+            yield from local_changes(index, unit, {line.name: own.value for line, own in before})
 
     def shows(self, candidate: Candidate, number: int) -> bool:
         """Whether one of the changed lines holds in a case."""
@@ -195,7 +197,8 @@ class UpdateText(FormulaText):
 
             def recording(own: Optimizer, param: Any, grad: Any, vectors: Any, coefficients: Any) -> None:
                 state = {name: vector.copy() for name, vector in vectors.items()}
-                steps.append({"grad": grad.copy(), "lr": own.lr, "step": len(steps) + 1, "param": param.copy(), **state})
+                start = {"grad": grad.copy(), "lr": own.lr, "step": len(steps) + 1, "param": param.copy()}
+                steps.append({**start, **state})
                 move(own, param, grad, vectors, coefficients)
 
             self.cases[number].run(type(self._owner.__name__, (self._owner,), {"move": recording}))
@@ -218,5 +221,5 @@ def _lines(documented: Any) -> list[Formula]:
     return []
 
 
-def _assignment(line: Formula) -> ast.stmt:
-    return ast.parse(f"{line.name} = {line.expression}").body[0]
+def _assignment(line: Formula) -> ast.Assign:
+    return ast.Assign([ast.Name(line.name, ast.Store())], ast.parse(line.expression, mode="eval").body, lineno=0)

@@ -40,7 +40,7 @@ class LayerExercise(Exercise):
     def _case(self, index: int, layer: Layer, kind: tuple[str, int], input: Array | Padded) -> Case:
         words, number = kind
         model = self._model(self.owner, index, number)
-        generator = np.random.default_rng([SEED, index, number, 2])  # not that of the inputs: [0, 1, 0] is [0, 1] to NumPy
+        generator = np.random.default_rng([SEED, index, number, 2])  # [0, 1, 0] would be the inputs' [0, 1]
         grad_output = draw("random", model.output_shape(input.shape), "float64", generator)
         drawn: dict[str, Any] = {"index": index, "number": number, "input": input, "grad_output": grad_output}
         run = functools.partial(self._run, **drawn)

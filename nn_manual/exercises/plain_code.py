@@ -11,7 +11,7 @@ from nn_manual.layers.activations import expit
 from nn_manual.layers.fast_forms import rows
 
 #: What the plain forms call, beside what the code itself imports.
-HELPERS = {"np": np, "rows": rows, "expit": expit, **{name: getattr(np, name) for name in ("ones_like", "exp", "log", "tanh")}}
+HELPERS = {"np": np, "rows": rows, "expit": expit, "ones_like": np.ones_like}
 _OPERATIONS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@"}
 
 
@@ -23,19 +23,19 @@ def plain(tree: ast.FunctionDef) -> ast.FunctionDef:
 
 
 class _Plain(ast.NodeTransformer):
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:  # noqa: N802 - its name in ast
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """`np.multiply(a, b, out=c)`."""
         self.generic_visit(node)
         target = _out(node.value)
         return node if target is None else self._written(target, node.value)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:  # noqa: N802 - as above
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         """`total: Array = a + b`."""
         if node.value is None:
             return node
         return self.visit_Assign(ast.Assign([node.target], node.value, lineno=0))
 
-    def visit_Assign(self, node: ast.Assign) -> Any:  # noqa: N802 - as above
+    def visit_Assign(self, node: ast.Assign) -> Any:
         """`h = np.multiply(a, b, out=c)`."""
         self.generic_visit(node)
         target = _out(node.value)
@@ -43,13 +43,13 @@ class _Plain(ast.NodeTransformer):
             return node
         return [self._written(target, node.value), ast.Assign(node.targets, target, lineno=0)]
 
-    def visit_Return(self, node: ast.Return) -> Any:  # noqa: N802 - as above
+    def visit_Return(self, node: ast.Return) -> Any:
         """`return np.divide(a, b, out=c)`."""
         self.generic_visit(node)
         target = _out(node.value)
         return node if target is None else [self._written(target, node.value), ast.Return(target)]
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802 - as above
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """A sum that keeps its axis."""
         if ast.unparse(node).startswith("np.vecdot(") and ast.unparse(node.slice) == "(..., np.newaxis)":
             first, second = (ast.unparse(self.visit(each)) for each in node.value.args)  # type: ignore[attr-defined]
@@ -57,7 +57,7 @@ class _Plain(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802 - as above
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         """The faster forms of NumPy's operations."""
         self.generic_visit(node)
         name = ast.unparse(node.func)
@@ -83,7 +83,7 @@ class _Plain(ast.NodeTransformer):
 
 
 def _out(value: Any) -> ast.expr | None:
-    if isinstance(value, ast.Call) and (ast.unparse(value.func).startswith("np.") or ast.unparse(value.func) == "sum_rows"):
+    if isinstance(value, ast.Call) and ast.unparse(value.func).startswith(("np.", "sum_rows")):
         return next((each.value for each in value.keywords if each.arg == "out"), None)
     return None
 

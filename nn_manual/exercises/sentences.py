@@ -14,8 +14,8 @@ from nn_manual.exercises.exercise import Exercise, Results
 from nn_manual.exercises.of_schedules import ScheduleExercise
 
 NEVER_WRITTEN = (
-    "{0} is not a number{2}: it was never written there, or added with += to what was there. The memory is not 0 before "
-    "backward runs. Write into it: self.grad.{1}[...] = ..."
+    "{0} is not a number{2}: it was never written there, or added with += to what was there. The memory is not 0 "
+    "before backward runs. Write into it: self.grad.{1}[...] = ..."
 )
 NOT_SPREAD = "{0} has the right numbers in another shape, {1} for {2}: they must be spread over all of it."
 #: So many lines are quoted.

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nn_manual.exercises.changes import Change, replaced
+from nn_manual.exercises.change import Change, replaced
 
 
 class Switched:
-    """`tree` is the method in which each changed statement is a choice between its forms. `chosen` has the number of the
-    form of each statement that isn't as it was, and `method` is the compiled tree, which reads it as `_chosen`.
+    """`tree` is the method in which each changed statement is a choice between its forms. `chosen` has the number of
+    the form of each statement that isn't as it was, and `method` is the compiled tree, which reads it as `_chosen`.
     """
 
     method: Callable[..., Any]

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from nn_manual.exercises.candidates import Candidate, Text
-from nn_manual.exercises.changes import Change, text
+from nn_manual.exercises.change import Change, text
 from nn_manual.exercises.common_mistakes import calculus, classes, normalizations, sequences, updates
 from nn_manual.exercises.exercise import Exercise
 
-#: Of each exercise, the sentence for a change. The change is named by its words, "without `* input`", if need be with what
-#: its line computes behind them, "with its sign turned, in grad_b". Or it is written as "formula => wrong formula", which
-#: holds at each place where the formula stands: so a mistake that no rule makes has a sentence, too.
+#: Of each exercise, the sentence for a change. The change is named by its words, "without `* input`", if need be with
+#: what its line computes behind them, "with its sign turned, in grad_b". Or it is written as "formula => wrong
+#: formula", which holds wherever the formula stands: so a mistake that no rule makes has a sentence, too.
 MISTAKES: Mapping[str, Mapping[str, str]] = {
     **calculus.MISTAKES,
     **classes.MISTAKES,
@@ -38,7 +38,8 @@ def written_mistakes(exercise: Exercise, formulas: Text) -> Iterator[Candidate]:
     for written, reason in MISTAKES.get(exercise.name, {}).items():
         right, arrow, wrong = written.partition(ARROW)
         if arrow:
-            edits = tuple((index, change) for index, unit in enumerate(formulas.units) for change in _changes(unit, right, wrong))
+            units = enumerate(formulas.units)
+            edits = tuple((index, change) for index, unit in units for change in _changes(unit, right, wrong))
             if edits:
                 yield Candidate(edits, ("",) * len(edits), "", 0, reason)
 

@@ -41,7 +41,8 @@ MISTAKES: dict[str, dict[str, str]] = {
     },
     "mean": {
         "without `/ (input.size // answer.size)`": "That is the gradient of the sum: in the mean, each slope is 1 / n.",
-        "with `input.size` in the place of `input.size // answer.size`": "Only the numbers that go into one mean count, "
+        "with `input.size` in the place of `input.size // answer.size`":
+            "Only the numbers that go into one mean count, "
         "not all numbers of the input.",
     },
     "outer": {
@@ -52,7 +53,8 @@ MISTAKES: dict[str, dict[str, str]] = {
         "with its sign turned": "A product is linear in both factors: no sign turns.",
     },
     "trace": {
-        "with `grad_answer` everywhere, in the place of `where(eye(*input.shape), grad_answer, 0)`": "Only the diagonal "
+        "with `grad_answer` everywhere, in the place of `where(eye(*input.shape), grad_answer, 0)`":
+            "Only the diagonal "
         "goes into the trace: all other numbers have the gradient 0.",
         "with 1 in the place of `grad_answer`": UPSTREAM,
     },
@@ -63,11 +65,13 @@ MISTAKES: dict[str, dict[str, str]] = {
     "linear": {
         "with the mean in the place of the sum in `rows(grad_output).T @ rows(input)`": "A weight is used once in each "
         "row: its gradients are added. If there is a mean over the batch, the loss has it already.",
-        "with `mean` in the place of `sum`": "The bias is used once in each row: its gradients are added. If there is a "
+        "with `mean` in the place of `sum`":
+            "The bias is used once in each row: its gradients are added. If there is a "
         "mean over the batch, the loss has it already.",
     },
     "relu_layer": {
-        "with `grad_output` everywhere, in the place of `where(output > 0, grad_output, 0)`": "Where the output is 0, the "
+        "with `grad_output` everywhere, in the place of `where(output > 0, grad_output, 0)`":
+            "Where the output is 0, the "
         "gradient doesn't pass. (The output is never below 0: `>= 0` always holds.)",
         "with `grad_output` in the place of `output`": "The mask is that of forward, whatever the gradient's sign is.",
     },
@@ -79,7 +83,8 @@ MISTAKES: dict[str, dict[str, str]] = {
     "sigmoid": {
         "without `* (1 - output)`": "s' = s (1 - s).",
         "without `* output`": "s' = s (1 - s).",
-        "with `expit(output)` in the place of `output`": "What is saved is the output: the sigmoid was applied already.",
+        "with `expit(output)` in the place of `output`":
+            "What is saved is the output: the sigmoid was applied already.",
         "output * (1 - output) => 1 - output * output": "That is the derivative of tanh: the sigmoid's is s (1 - s).",
     },
     "silu": {
@@ -92,6 +97,7 @@ MISTAKES: dict[str, dict[str, str]] = {
         "with 0 in the place of `slope * grad_output`": "Below 0 the function has the slope, not 0.",
     },
     "glu": {
-        "without `* (1 - gate)`": "The derivative of the gate is gate (1 - gate), and output = value * gate has one gate.",
+        "without `* (1 - gate)`":
+            "The derivative of the gate is gate (1 - gate), and output = value * gate has one gate.",
     },
 }

@@ -8,19 +8,23 @@ MEAN = "The loss is a mean: each of its terms is divided by their number."
 MISTAKES: dict[str, dict[str, str]] = {
     "softmax": {
         "without `- sum(grad_answer * answer, axis=axis, keepdims=True)`": COUPLED,
-        "without the `sum` of `sum(grad_answer * answer, axis=axis, keepdims=True)`": "p (1 - p) is the diagonal of the "
+        "without the `sum` of `sum(grad_answer * answer, axis=axis, keepdims=True)`":
+            "p (1 - p) is the diagonal of the "
         "Jacobian alone. " + COUPLED,
     },
     "softmax_layer": {
         "without `- (grad_output * output).sum(axis=dim, keepdims=True)`": COUPLED,
-        "without the `sum` of `(grad_output * output).sum(axis=dim, keepdims=True)`": "p (1 - p) is the diagonal of the "
+        "without the `sum` of `(grad_output * output).sum(axis=dim, keepdims=True)`":
+            "p (1 - p) is the diagonal of the "
         "Jacobian alone. " + COUPLED,
     },
     "log_softmax": {
         "without the `exp` of `exp(output)`": "The output is the logarithm of the probability.",
-        "without `- exp(output) * grad_output.sum(axis=dim, keepdims=True)`": "The path through the logarithm of the sum "
+        "without `- exp(output) * grad_output.sum(axis=dim, keepdims=True)`":
+            "The path through the logarithm of the sum "
         "is missing.",
-        "with `grad_output * exp(output)` in the `sum` of `grad_output.sum(axis=dim, keepdims=True)`": "That is softmax's "
+        "with `grad_output * exp(output)` in the `sum` of `grad_output.sum(axis=dim, keepdims=True)`":
+            "That is softmax's "
         "sum: for its logarithm, the gradients are added as they are.",
     },
     "logsumexp": {
@@ -41,18 +45,21 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `/ total`": MEAN,
         "with `rows` in the place of `total`": "Rows that are ignored don't count, and others count by their weights.",
         "without `- q`": "The label is never subtracted: the gradient is probability less label.",
-        "with its sign turned, in grad_prediction": "The gradient is probability less label, not label less probability.",
+        "with its sign turned, in grad_prediction":
+            "The gradient is probability less label, not label less probability.",
         "exp(log_probability) => exp(prediction - prediction.max(axis=1, keepdims=True))": "The exponentials are never "
         "divided by their sum, which makes them probabilities.",
     },
     "huber_loss": {
-        "without the `clip` of `clip(prediction - target, -delta, delta)`": "Beyond delta the loss is a straight line: its "
+        "without the `clip` of `clip(prediction - target, -delta, delta)`":
+            "Beyond delta the loss is a straight line: its "
         "slope stays at delta.",
         "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, prediction - target, "
         "sign(prediction - target))": "The slope of the straight part is delta, not 1.",
         "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, prediction - target, "
         "delta)": "The sign of the straight part is missing.",
-        "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, prediction - target, 0)": "The "
+        "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, prediction - target, 0)":
+            "The "
         "straight part has the slope delta, not 0.",
         "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, 2 * (prediction - target), "
         "delta * sign(prediction - target))": "The curved part is d**2 / 2: its derivative is d, not 2 d.",

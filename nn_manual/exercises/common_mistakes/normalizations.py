@@ -19,8 +19,10 @@ MISTAKES: dict[str, dict[str, str]] = {
         "with `grad_normalized` alone of `grad_normalized - grad_normalized.mean(axes, keepdims=True) - normalized * "
         "projection`": BOTH,
         "without `* weight`": WEIGHT,
-        "divided by 2, in projection": "The derivative of the squares in the variance is forgotten: (x - mean)**2 gives a 2.",
-        "with `+ normalized * projection` in the place of `- normalized * projection`": "1 / std falls where the variance "
+        "divided by 2, in projection":
+            "The derivative of the squares in the variance is forgotten: (x - mean)**2 gives a 2.",
+        "with `+ normalized * projection` in the place of `- normalized * projection`":
+            "1 / std falls where the variance "
         "grows: the sign of this path is turned.",
     },
     "batch_norm1d": {
@@ -37,10 +39,12 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `/ self._count(input_shape, grad_output.dtype)`": "Each number has a part of 1 / count in the mean.",
     },
     "max_pool1d": {
-        "with `grad_output` everywhere, in the place of `np.where(place == number, grad_output, 0)`": "Only the largest "
+        "with `grad_output` everywhere, in the place of `np.where(place == number, grad_output, 0)`":
+            "Only the largest "
         "number of a window moves its output.",
     },
     "conv1d": {
-        "with `mean` in the place of `sum`, in self.grad.bias[...]": "The bias is added at each place of each example: its gradients are added.",
+        "with `mean` in the place of `sum`, in self.grad.bias[...]":
+            "The bias is added at each place of each example: its gradients are added.",
     },
 }

@@ -13,7 +13,8 @@ MISTAKES: dict[str, dict[str, str]] = {
         "momentum_buffer + (1 - momentum) * direction": "That is a running mean: torch's momentum adds the gradients "
         "as they are.",
         "direction if step == 1 else momentum * momentum_buffer + (1 - dampening) * direction => momentum * "
-        "momentum_buffer + (1 - dampening) * direction": "The first step isn't dampened: the buffer becomes the gradient.",
+        "momentum_buffer + (1 - dampening) * direction":
+            "The first step isn't dampened: the buffer becomes the gradient.",
     },
     "rmsprop": {
         "with `sqrt(variance + eps)` in the place of `sqrt(variance) + eps`": INSIDE,
@@ -32,12 +33,14 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without the power in `direction ** 2`": "The second average is one of squares.",
     },
     "step_lr": {
-        "with `count / self.step_size` in the place of `count // self.step_size`": "The lr changes in steps: the quotient "
+        "with `count / self.step_size` in the place of `count // self.step_size`":
+            "The lr changes in steps: the quotient "
         "is a whole number.",
     },
     "cosine_annealing_lr": {
         "without `/ 2`": "1 + cos goes from 2 to 0.",
-        "with `- math.cos(math.pi * count / self.T_max)` in the place of `+ math.cos(math.pi * count / self.T_max)`": "It "
+        "with `- math.cos(math.pi * count / self.T_max)` in the place of `+ math.cos(math.pi * count / self.T_max)`":
+            "It "
         "begins at the minimum, and ends at the initial lr.",
     },
     "linear_lr": {
