@@ -63,7 +63,7 @@ class _Plain(ast.NodeTransformer):
         name = ast.unparse(node.func)
         arguments = [ast.unparse(each) for each in node.args]
         form = {
-            "mean_over": "({0}).mean(axis=1, keepdims=True)",
+            "mean_over": "({0}).mean(axis={1}, keepdims=True)",
             "masked": "np.where({1}, {0}, 0)",
             "np.vecdot": "({0} * {1}).sum(axis=-1)",
         }.get(name)

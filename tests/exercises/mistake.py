@@ -33,7 +33,7 @@ def solution(exercise: Exercise, code: str) -> Any:
     """What a file with this code has: the operation, or a subclass of the exercise's class."""
     names: dict[str, Any] = {}
     if isinstance(exercise.owner, ops.Operation):
-        names |= {**vars(sys.modules[exercise.owner.rule.__module__]), "np": np, "math": math, "unbroadcast": ops.unbroadcast}
+        names |= {**vars(sys.modules[exercise.owner.rule.__module__]), "np": np, "unbroadcast": ops.unbroadcast}
         exec(code, names)
         return ops.Operation(names[exercise.title], analytic=False)
     names |= {**vars(sys.modules[exercise.owner.__module__]), "np": np, "math": math}

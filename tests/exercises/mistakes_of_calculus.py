@@ -1,4 +1,4 @@
-"""Right solutions of exercises of operations as a student writes them, and mistakes in them: what stands there, what the
+"""Right solutions of operations' exercises as a student writes them, and mistakes in them: what stands there, what the
 student wrote, and a part of the sentence that says why it is wrong.
 """
 
@@ -13,12 +13,12 @@ STUDENTS = {
             answer = input**2
             return answer, lambda grad_answer: 2 * input * grad_answer
         """,
-        ("2 * input * grad", "input * grad", ""),
-        ("2 * input * grad_answer", "2 * input", ""),
-        ("2 * input * grad_answer", "2 * grad_answer", ""),
-        ("2 * input * grad", "2 * answer * grad", ""),
-        ("2 * input * grad", "-2 * input * grad", ""),
-        ("2 * input", "2 + input", ""),
+        ("2 * input * grad", "input * grad", "without `* 2`"),
+        ("2 * input * grad_answer", "2 * input", "without the factor `grad_answer`"),
+        ("2 * input * grad_answer", "2 * grad_answer", "without `* input`"),
+        ("2 * input * grad", "2 * answer * grad", "with `* input` twice"),
+        ("2 * input * grad", "-2 * input * grad", "with its sign turned"),
+        ("2 * input", "2 + input", "with `2 + grad_answer * input` in the place of `grad_answer * 2 * input`"),
     ),
     "tanh": Student(
         """
@@ -28,13 +28,13 @@ STUDENTS = {
                 return (1 - answer**2) * grad_answer
             return answer, backward
         """,
-        ("1 - answer**2", "1 - input**2", ""),
-        ("1 - answer**2", "1 - answer", ""),
-        ("1 - answer**2", "1 + answer**2", ""),
-        ("1 - answer**2", "answer**2", ""),
-        (" * grad_answer", "", ""),
-        ("1 - answer**2", "answer**2 - 1", ""),
-        ("(1 - answer**2)", "(1 - answer)**2", ""),
+        ("1 - answer**2", "1 - input**2", "with `input` in the place of `answer`"),
+        ("1 - answer**2", "1 - answer", "without the factor `answer`"),
+        ("1 - answer**2", "1 + answer**2", "with `+ answer * answer` in the place of `- answer * answer`"),
+        ("1 - answer**2", "answer**2", "with `answer * answer` in the place of `1 - answer * answer`"),
+        (" * grad_answer", "", "without the factor `grad_answer`"),
+        ("1 - answer**2", "answer**2 - 1", "with its sign turned"),
+        ("(1 - answer**2)", "(1 - answer)**2", "with `(1 - answer) ** 2` in the place of `1 - answer * answer`"),
     ),
     "log": Student(
         """
@@ -42,10 +42,10 @@ STUDENTS = {
             answer = np.log(input)
             return answer, lambda grad_answer: grad_answer * (1 / input)
         """,
-        ("1 / input", "input", ""),
-        ("1 / input", "1 / answer", ""),
-        ("1 / input", "1 / input**2", ""),
-        ("1 / input", "-1 / input", ""),
+        ("1 / input", "input", "with `* input` in the place of `/ input`"),
+        ("1 / input", "1 / answer", "with `answer` in the place of `input`"),
+        ("1 / input", "1 / input**2", "with `/ input` twice"),
+        ("1 / input", "-1 / input", "with its sign turned"),
     ),
     "power": Student(
         """
@@ -59,32 +59,36 @@ STUDENTS = {
                 return unbroadcast(slope * g, exponent.shape)
             return answer, back_base, back_exponent
         """,
-        ("exponent * base ** (exponent - 1)", "base ** (exponent - 1)", ""),
-        ("(exponent - 1)", "exponent", ""),
-        ("(exponent - 1)", "(exponent + 1)", ""),
-        ("np.log(base) * answer", "np.log(base)", ""),
-        ("np.log(base) * answer", "answer", ""),
-        ("np.log(base)", "np.log(exponent)", ""),
+        ("exponent * base ** (exponent - 1)", "base ** (exponent - 1)", "without the factor `exponent`"),
+        ("(exponent - 1)", "exponent", "without `- 1`"),
+        ("(exponent - 1)", "(exponent + 1)", "with `+ 1` in the place of `- 1`"),
+        ("np.log(base) * answer", "np.log(base)", "without the factor `answer`"),
+        ("np.log(base) * answer", "answer", "without `* log(base)`"),
+        ("np.log(base)", "np.log(exponent)", "with `exponent` in the place of `base`"),
     ),
     "multiply": Student(
         """
         def multiply(a, b, /):
             return a * b, lambda g: unbroadcast(g * b, a.shape), lambda g: unbroadcast(a * g, b.shape)
         """,
-        ("g * b", "g * a", ""),
-        ("unbroadcast(a * g, b.shape)", "a * g", ""),
-        ("a * g", "g", ""),
-        ("g * b", "g + b", ""),
+        ("g * b", "g * a", "with `a` in the place of `b`"),
+        (
+            "unbroadcast(a * g, b.shape)",
+            "a * g",
+            "without the `unbroadcast` of `unbroadcast(grad_answer * a, b.shape)`",
+        ),
+        ("a * g", "g", "without `* a`"),
+        ("g * b", "g + b", "with `grad_answer + b` in the place of `grad_answer * b`"),
     ),
     "divide": Student(
         """
         def divide(a, b, /):
             return a / b, lambda g: unbroadcast(g / b, a.shape), lambda g: unbroadcast(-g * a / (b * b), b.shape)
         """,
-        ("-g * a", "g * a", ""),
-        ("/ (b * b)", "/ b", ""),
-        ("g / b", "g * b", ""),
-        ("-g * a / (b * b)", "-g / (b * b)", ""),
+        ("-g * a", "g * a", "with its sign turned"),
+        ("/ (b * b)", "/ b", "without `/ b`"),
+        ("g / b", "g * b", "with `* b` in the place of `/ b`"),
+        ("-g * a / (b * b)", "-g / (b * b)", "without the factor `a`"),
     ),
     "sum": Student(
         """
@@ -95,11 +99,15 @@ STUDENTS = {
                 return np.broadcast_to(g, input.shape)
             return np.sum(input, axis=axis, keepdims=keepdims), backward
         """,
-        ("(g, input.shape)", "(g, input.shape) / input.size", ""),
-        ("(g, input.shape)", "(g, input.shape) * input", ""),
-        ("return np.broadcast_to(g, input.shape)", "return g", ""),
-        ("(g, input.shape)", "(np.ones(()), input.shape)", ""),
-        ("(g, input.shape)", "(-g, input.shape)", ""),
+        ("(g, input.shape)", "(g, input.shape) / input.size", "divided by `input.size`"),
+        ("(g, input.shape)", "(g, input.shape) * input", "times `input`"),
+        (
+            "return np.broadcast_to(g, input.shape)",
+            "return g",
+            "grad_input has the right numbers in another shape, (1, 3, 1) for (2, 3, 4)",
+        ),
+        ("(g, input.shape)", "(np.ones(()), input.shape)", "with 1 in the place of `grad_answer`"),
+        ("(g, input.shape)", "(-g, input.shape)", "with its sign turned"),
     ),
     "mean": Student(
         """
@@ -111,22 +119,42 @@ STUDENTS = {
                 return np.broadcast_to(g, input.shape) * answer.size / input.size
             return answer, backward
         """,
-        (" * answer.size / input.size", "", ""),
-        (" * answer.size / input.size", " / input.size", ""),
-        ("answer.size / input.size", "input.size / answer.size", ""),
-        ("answer.size / input.size", "answer.size / input.size * input", ""),
-        ("answer.size / input.size", "1 / answer.size", ""),
+        (" * answer.size / input.size", "", "without `/ (input.size // answer.size)`"),
+        (
+            " * answer.size / input.size",
+            " / input.size",
+            "with `input.size` in the place of `input.size // answer.size`",
+        ),
+        (
+            "answer.size / input.size",
+            "input.size / answer.size",
+            "with `* (input.size // answer.size)` in the place of `/ (input.size // answer.size)`",
+        ),
+        ("answer.size / input.size", "answer.size / input.size * input", "times `input`"),
+        (
+            "answer.size / input.size",
+            "1 / answer.size",
+            "with `answer.size` in the place of `input.size // answer.size`",
+        ),
     ),
     "outer": Student(
         """
         def outer(a, b, /):
             return np.outer(a, b), lambda g: np.einsum("ij,j->i", g, b), lambda g: np.einsum("ij,i->j", g, a)
         """,
-        ('np.einsum("ij,j->i", g, b)', "g.sum(axis=1)", ""),
-        ('np.einsum("ij,i->j", g, a)', "g.sum(axis=0)", ""),
-        ('np.einsum("ij,j->i", g, b)', "-g @ b", ""),
-        ('np.einsum("ij,j->i", g, b)', "(g * b)", ""),
-        ('np.einsum("ij,j->i", g, b)', "(g * b).mean(axis=1)", ""),
+        (
+            'np.einsum("ij,j->i", g, b)',
+            "g.sum(axis=1)",
+            "with the sum of `grad_answer` in the place of `grad_answer @ b`, without `b`",
+        ),
+        (
+            'np.einsum("ij,i->j", g, a)',
+            "g.sum(axis=0)",
+            "with the sum of `grad_answer.T` in the place of `grad_answer.T @ a`, without `a`",
+        ),
+        ('np.einsum("ij,j->i", g, b)', "-g @ b", "with its sign turned"),
+        ('np.einsum("ij,j->i", g, b)', "(g * b)", "with `grad_answer * b` in the place of `grad_answer @ b`"),
+        ('np.einsum("ij,j->i", g, b)', "(g * b).mean(axis=1)", "with the mean in the place of the sum"),
     ),
     "matmul": Student(
         """
@@ -142,21 +170,25 @@ STUDENTS = {
                 return unbroadcast(np.swapaxes(A, -1, -2) @ g, B.shape).reshape(b.shape)
             return a @ b, back_a, back_b
         """,
-        ('np.einsum("...ij,...kj->...ik", g, B)', "2 * g @ B.mT", ""),
-        ('np.einsum("...ij,...kj->...ik", g, B)', "-(g @ B.mT)", ""),
-        ("np.swapaxes(A, -1, -2) @ g", "-A.mT @ g", ""),
-        ("np.swapaxes(A, -1, -2) @ g", "A.mT @ g / A.shape[-2]", ""),
-        ("np.swapaxes(A, -1, -2) @ g", "A.mT @ (A @ B)", ""),
+        ('np.einsum("...ij,...kj->...ik", g, B)', "2 * g @ B.mT", "times 2"),
+        ('np.einsum("...ij,...kj->...ik", g, B)', "-(g @ B.mT)", "with its sign turned"),
+        ("np.swapaxes(A, -1, -2) @ g", "-A.mT @ g", "with its sign turned"),
+        ("np.swapaxes(A, -1, -2) @ g", "A.mT @ g / A.shape[-2]", "with the mean in the place of the sum"),
+        ("np.swapaxes(A, -1, -2) @ g", "A.mT @ (A @ B)", "with `answer` in the place of `grad_answer`"),
     ),
     "trace": Student(
         """
         def trace(input, /):
             return np.asarray(np.trace(input)), lambda g: g * np.eye(*input.shape)
         """,
-        ("g * np.eye(*input.shape)", "g * np.ones(input.shape)", ""),
-        ("g * np.eye(*input.shape)", "np.eye(*input.shape)", ""),
-        ("g * np.eye(*input.shape)", "g * np.eye(*input.shape) * input", ""),
-        ("g * np.eye(*input.shape)", "g * np.eye(*input.shape) / len(input)", ""),
+        (
+            "g * np.eye(*input.shape)",
+            "g * np.ones(input.shape)",
+            "with `grad_answer` everywhere, in the place of `where(eye(*input.shape), grad_answer, 0)`",
+        ),
+        ("g * np.eye(*input.shape)", "np.eye(*input.shape)", "with 1 in the place of `grad_answer`"),
+        ("g * np.eye(*input.shape)", "g * np.eye(*input.shape) * input", "times `input`"),
+        ("g * np.eye(*input.shape)", "g * np.eye(*input.shape) / len(input)", "divided by `input.shape[0]`"),
     ),
     "max": Student(
         """
@@ -169,11 +201,14 @@ STUDENTS = {
                 return share * g
             return answer, backward
         """,
-        ("return share * g", "return (share > 0) * g", ""),
-        ("return share * g", "return share * g * input", ""),
-        ("return share * g", "return share", ""),
-        ("return share * g", "return np.broadcast_to(g, input.shape)", ""),
-        ("np.argmax", "np.argmin", ""),
+        ("return share * g", "return share * g * input", "with `input` in the place of `share`"),
+        ("return share * g", "return share", "without the factor `spread(grad_answer, input.shape, axis)`"),
+        (
+            "return share * g",
+            "return np.broadcast_to(g, input.shape)",
+            "without `* share`, and with `share >= 0` in the place of `share > 0`",
+        ),
+        ("np.argmax", "np.argmin", "with `argmin` in the place of `argmax`"),
     ),
     "softmax": Student(
         """
@@ -184,15 +219,42 @@ STUDENTS = {
                 return p * g - p * np.sum(p * g, axis=axis, keepdims=True)
             return p, backward
         """,
-        ("p * g - p * np.sum(p * g, axis=axis, keepdims=True)", "p * g", ""),
-        ("p * g - p * np.sum(p * g, axis=axis, keepdims=True)", "p * (1 - p) * g", ""),
-        ("p * g - p * np.sum", "g - p * np.sum", ""),
-        ("p * g - p * np.sum", "p * g + p * np.sum", ""),
-        ("p * np.sum(p * g,", "p * np.sum(g,", ""),
-        ("p * np.sum(p * g, axis=axis, keepdims=True)", "p * np.sum(p * g)", ""),
-        ("p * g - p * np.sum", "p * g - np.sum", ""),
-        ("np.sum(p * g,", "np.mean(p * g,", ""),
-        ("p * g - p * np.sum(p * g", "p * g - p * np.sum(p * input", ""),
+        (
+            "p * g - p * np.sum(p * g, axis=axis, keepdims=True)",
+            "p * g",
+            "without `- sum(grad_answer * answer, axis=axis, keepdims=True)`",
+        ),
+        (
+            "p * g - p * np.sum(p * g, axis=axis, keepdims=True)",
+            "p * (1 - p) * g",
+            "without the `sum` of `sum(grad_answer * answer, axis=axis, keepdims=True)`",
+        ),
+        (
+            "p * g - p * np.sum",
+            "g - p * np.sum",
+            "with `sum(grad_answer * answer, axis=axis, keepdims=True)` alone times `answer`, in the place of all of "
+            "`grad_answer - sum(grad_answer * answer, axis=axis, keepdims=True)`",
+        ),
+        (
+            "p * g - p * np.sum",
+            "p * g + p * np.sum",
+            "with `+ sum(grad_answer * answer, axis=axis, keepdims=True)` in the place of `- sum(grad_answer * "
+            "answer, axis=axis, keepdims=True)`",
+        ),
+        ("p * np.sum(p * g,", "p * np.sum(g,", "without `* answer`"),
+        (
+            "p * np.sum(p * g, axis=axis, keepdims=True)",
+            "p * np.sum(p * g)",
+            "with the `sum` over all axes in the place of `sum(grad_answer * answer, axis=axis, keepdims=True)`",
+        ),
+        (
+            "p * g - p * np.sum",
+            "p * g - np.sum",
+            "with `grad_answer` alone times `answer`, in the place of all of `grad_answer - sum(grad_answer * "
+            "answer, axis=axis, keepdims=True)`",
+        ),
+        ("np.sum(p * g,", "np.mean(p * g,", "with `mean` in the place of `sum`"),
+        ("p * g - p * np.sum(p * g", "p * g - p * np.sum(p * input", "with `input` in the place of `grad_answer`"),
     ),
     "logsumexp": Student(
         """
@@ -207,10 +269,20 @@ STUDENTS = {
                 return g * e / total
             return answer if keepdims else np.asarray(answer.squeeze(axis)), backward
         """,
-        ("return g * e / total", "return g * e", ""),
-        ("return g * e / total", "return e / total", ""),
-        ("return g * e / total", "return g * e / total / input.size", ""),
-        ("return g * e / total", "return g * e / total * (1 - e / total)", ""),
-        ("return g * e / total", "return -g * e / total", ""),
+        (
+            "return g * e / total",
+            "return g * e",
+            "with `exp(input - input.max(axis=axis, keepdims=True))` in the place of `exp(input - spread(answer, "
+            "input.shape, axis))`",
+        ),
+        ("return g * e / total", "return e / total", "without the factor `spread(grad_answer, input.shape, axis)`"),
+        ("return g * e / total", "return g * e / total / input.size", "divided by `input.size`"),
+        (
+            "return g * e / total",
+            "return g * e / total * (1 - e / total)",
+            "with `exp(input - spread(answer, input.shape, axis)) * (1 - exp(input - spread(answer, input.shape, "
+            "axis)))` in the place of `exp(input - spread(answer, input.shape, axis))`",
+        ),
+        ("return g * e / total", "return -g * e / total", "with its sign turned"),
     ),
 }

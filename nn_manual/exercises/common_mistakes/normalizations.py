@@ -32,9 +32,6 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without the factor `across(weight)`": WEIGHT,
         "without the factor `deviation`": "The numbers were divided by the standard deviation: so is their gradient.",
     },
-    "group_norm": {
-        "without `- normalized * projection`": VARIANCE,
-    },
     "avg_pool1d": {
         "without `/ self._count(input_shape, grad_output.dtype)`": "Each number has a part of 1 / count in the mean.",
     },
