@@ -46,6 +46,10 @@ def changes_of(
                 yield without(node, right, left)
                 other = ast.BitOr() if isinstance(node.op, ast.BitAnd) else ast.BitAnd()
                 yield instead(node, ast.BinOp(left, other, right), TURNED)
+            case ast.BoolOp(values=values):
+                for index, value in enumerate(values):
+                    rest = [*values[:index], *values[index + 1 :]]
+                    yield without(node, rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest), value)
             case ast.BinOp(left, ast.Pow(), power):
                 yield from of_power(node, left, power)
             case ast.UnaryOp(ast.USub(), operand) if not isinstance(operand, ast.Constant):

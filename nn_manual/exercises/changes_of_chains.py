@@ -187,6 +187,7 @@ def of_power(node: ast.BinOp, base: ast.expr, power: ast.expr) -> Iterator[Chang
         others.append(power.left)
     elif isinstance(power, ast.Constant) and isinstance(power.value, int | float):
         others = [ast.Constant(power.value + step) for step in (-1, 1, -0.5, 0.5) if power.value + step not in (0, 1)]
+    yield instead(node, ast.BinOp(base, ast.Mult(), power), ANOTHER)
     others.append(ast.UnaryOp(ast.USub(), power))
     for other in others:
         yield instead(node, ast.BinOp(base, ast.Pow(), other), ANOTHER)

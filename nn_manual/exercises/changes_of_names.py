@@ -18,7 +18,7 @@ def of_whole(expression: ast.expr, names: Mapping[str, Any], sizes: Sequence[str
     yield Change(expression, ast.BinOp(expression, ast.Mult(), ast.Constant(2)), "times 2", TURNED)
     yield Change(expression, half, "divided by 2", TURNED)
     nothing = ast.BinOp(ast.Constant(0), ast.Mult(), expression)
-    yield Change(expression, nothing, "but for its size: it is 0 everywhere", ADDED)
+    yield Change(expression, nothing, "with 0 everywhere", ADDED)
     for size in sizes:
         number = ast.parse(size, mode="eval").body
         yield Change(expression, ast.BinOp(expression, ast.Div(), number), f"divided by {text(number)}", ADDED)
@@ -57,7 +57,9 @@ def of_name(
 
 
 def _fits(value: Any, own: Any) -> bool:
-    if isinstance(own, int) or isinstance(value, int):
+    if isinstance(own, int | float) and isinstance(value, int | float):
+        return type(own) is type(value)
+    if isinstance(own, int | float) or isinstance(value, int | float):
         return np.ndim(own) == np.ndim(value) == 0
     try:
         np.broadcast_shapes(np.shape(value), np.shape(own))

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
-import itertools
-import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any
@@ -16,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.exercises.candidates import Candidate, Text, local_changes, singles
-from nn_manual.exercises.change import LEFT_OUT, TURNED, Change
+from nn_manual.exercises.code_statements import computing, known_at, of_conditions, source_of, swapped_lines
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.plain_code import HELPERS, plain
 from nn_manual.exercises.switched_code import Switched
@@ -48,7 +44,7 @@ class CodeText(Text):
         self._plain = {
             index: self._compiled(index, unit)
             for index, unit in enumerate(self.units)
-            if ast.dump(unit) != ast.dump(_source(self._functions[self._names[index]]))
+            if ast.dump(unit) != ast.dump(source_of(self._functions[self._names[index]]))
         }
 
     def _take(self, name: str) -> None:
@@ -57,7 +53,7 @@ class CodeText(Text):
             return
         if not function.__module__.startswith("nn_manual.") or function.__module__ == "nn_manual.layers.base":
             return
-        tree = _source(function)
+        tree = source_of(function)
         self._functions[name], self._trees[name] = function, plain(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("self", "super()"):
@@ -127,15 +123,15 @@ class CodeText(Text):
             if names is None or not isinstance(unit, ast.FunctionDef):
                 continue
             defined: dict[str, ast.expr] = {}
-            for statement in _statements(unit.body):
-                known = _known_at(unit, statement, names)
+            for statement in computing(unit.body):
+                known = known_at(unit, statement, names)
                 sizes = [f"len({name})" for name in ("grad_output", "prediction") if name in known]
                 yield from singles(index, statement, known, sizes)
                 yield from local_changes(index, statement, defined)
                 if isinstance(statement, ast.Assign):
                     defined[ast.unparse(statement.targets[0]).removesuffix("[...]")] = statement.value
-            yield from _of_conditions(index, unit)
-            yield from _swapped(index, unit)
+            yield from of_conditions(index, unit)
+            yield from swapped_lines(index, unit)
 
     def _observed(self, number: int) -> dict[str, dict[str, Any]]:
         """The arrays that each method has in the end."""
@@ -185,71 +181,3 @@ def _arrays(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _defining(owner: type, function: Callable[..., Any]) -> type:
     return next((base for base in owner.__mro__ if function in vars(base).values()), owner)
-
-
-@functools.cache
-def _source(function: Callable[..., Any]) -> ast.FunctionDef:
-    """The tree of a method, without its docstring, decorators and annotations."""
-    tree: Any = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    if isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant):
-        tree.body = tree.body[1:] or [ast.Pass()]
-    tree.decorator_list, tree.returns = [], None
-    for argument in (*tree.args.args, *tree.args.kwonlyargs):
-        argument.annotation = None
-    made: ast.FunctionDef = tree
-    return made
-
-
-def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that compute, but those in a `while`, which may not end when changed."""
-    for statement in body:
-        match statement:
-            case ast.If(body=inner, orelse=other) if not all(isinstance(each, ast.Raise) for each in inner):
-                yield from _statements(inner)
-                yield from _statements(other)
-            case ast.For(body=inner):
-                yield from _statements(inner)
-            case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return():
-                yield statement
-            case ast.Expr(ast.Call(ast.Attribute(ast.Name("self"), name))) if name.startswith("check"):
-                continue
-            case ast.Expr(ast.Call()):
-                yield statement
-
-
-def _known_at(unit: ast.FunctionDef, statement: ast.stmt, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays that have a value before a statement."""
-    stored = {
-        node.id
-        for node in ast.walk(unit)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.lineno < statement.lineno
-    }
-    arguments = {argument.arg for argument in unit.args.args}
-    return {name: value for name, value in names.items() if re.split(r"\W", name)[0] in stored | arguments}
-
-
-def _of_conditions(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
-    """A condition that always holds, or never."""
-    for node in ast.walk(unit):
-        if isinstance(node, ast.If) and not all(isinstance(each, ast.Raise) for each in node.body):
-            for value, words in ((True, "always held"), (False, "never held")):
-                change = Change(node.test, ast.Constant(value), f"as if `{ast.unparse(node.test)}` {words}", TURNED)
-                yield Candidate(((index, change),), ("",), "", TURNED)
-
-
-def _swapped(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
-    """Two lines one after the other, the later one first; and a line that only changes something left out."""
-    for node in ast.walk(unit):
-        body = getattr(node, "body", None)
-        if not isinstance(body, list):
-            continue
-        for place, (first, second) in enumerate(itertools.pairwise(body)):
-            if isinstance(first, ast.Assign | ast.AugAssign) and isinstance(second, ast.Assign | ast.AugAssign):
-                swapped = [*body[:place], second, first, *body[place + 2 :]]
-                wrong: Any = type(node)(**{**dict(ast.iter_fields(node)), "body": swapped})
-                words = f"with `{ast.unparse(second)}` before `{ast.unparse(first)}`"
-                yield Candidate(((index, Change(node, wrong, words, TURNED)),), ("",), "", TURNED)
-        for statement in body:
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-                change = Change(statement, ast.Pass(), f"without `{ast.unparse(statement)}`", LEFT_OUT)
-                yield Candidate(((index, change),), ("",), "", LEFT_OUT)

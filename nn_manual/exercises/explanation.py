@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.exercises.candidates import Candidate, Text
 from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.common_mistakes import written_mistakes
@@ -119,7 +120,8 @@ class Search:
         for number in order:
             try:
                 results = text.run({}, number)
-            except Exception:  # a formula that takes other settings
+            except Exception as error:  # a formula that takes other settings
+                raise_if_nobodys_fault(error)
                 continue
             names = self._names(number)
             if all(name in results and same(results[name], self.expected[number][name]) for name in names):
@@ -136,9 +138,8 @@ class Search:
 
     def _singles(self, text: Text, number: int) -> list[Candidate]:
         leading = text.leads_to(self.wrong)
-        single = [
-            each._replace(rank=self._rank(text, each)) for each in text.candidates(number) if each.edits[0][0] in leading
-        ]
+        every = (each for each in text.candidates(number) if each.edits[0][0] in leading)
+        single = [each._replace(rank=self._rank(text, each)) for each in every]
         found = [*written_mistakes(self.exercise, text), *_repeated(single, text), *single]
         return sorted((each for each in found if text.shows(each, number)), key=lambda each: each.rank)
 
@@ -167,7 +168,8 @@ class Search:
     def _agrees(self, text: Text, candidate: Candidate, number: int) -> bool:
         try:
             results = text.results(candidate, number)
-        except Exception:  # a change that can't be computed isn't the reader's
+        except Exception as error:  # a change that can't be computed isn't the reader's
+            raise_if_nobodys_fault(error)
             return False
         own = self.theirs[number]
         if not same(results.get(self.wrong), own[self.wrong]):

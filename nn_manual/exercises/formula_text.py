@@ -121,7 +121,8 @@ class FormulaText(Text):
 
     def _names(self, base: dict[str, Any], results: dict[str, Any]) -> Names:
         """The arrays that a line may read: those that some line reads, and what the lines before have computed."""
-        known = {name: base[name] for name in (*sorted(self._read), *COUNTS) if isinstance(base.get(name), np.ndarray | float | int)}
+        names = (*sorted(self._read), *COUNTS)
+        known = {name: base[name] for name in names if isinstance(base.get(name), np.ndarray | float | int)}
         return {**known, **{name: np.asarray(value) for name, value in results.items()}}
 
     def _sizes(self, number: int) -> list[str]:

@@ -12,7 +12,7 @@ import mistakes_of_layers
 import mistakes_of_losses_and_updates
 import numpy as np
 import pytest
-from mistake import Student, solution
+from student import Student, solution
 
 from nn_manual import ops
 from nn_manual.exercises import explanation
@@ -142,8 +142,8 @@ def test_two_changes_are_both_told() -> None:
     code = STUDENTS["layer_norm"].code.replace("dxhat = g * self.param.weight.reshape(-1)", "pass")
     code = code.replace(" + dvar * 2 * centered / F", "")
     assert explain(exercise, cases, expected, results_of("layer_norm", code), "grad_input") == (
-        "This is the right grad_input without `- normalized * projection`, and without `* weight` in `grad_normalized = "
-        "grad_output * weight`."
+        "This is the right grad_input without `- normalized * projection`, and without `* weight` in "
+        "`grad_normalized = grad_output * weight`."
     )
 
 

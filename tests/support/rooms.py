@@ -49,7 +49,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run": RUNNING,
     "use": RUNNING | {"run"},
     "unroll": TRAINED | {"trace", "streams", "data", "config", "run_directory", "trainer", "run"},
-    "cli": {"messages", "errors", "config", "step", "run", "use", "plotting", "unroll"}
+    "exercises": JUDGING | {"check.catalogue", "registry", "config", "run_directory"},
+    "cli": {"messages", "errors", "config", "step", "run", "use", "plotting", "unroll", "exercises"}
     | {"check.catalogue", "functions"},
     "__main__": {"cli"},
 }

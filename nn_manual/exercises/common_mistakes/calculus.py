@@ -43,7 +43,7 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `/ (input.size // answer.size)`": "That is the gradient of the sum: in the mean, each slope is 1 / n.",
         "with `input.size` in the place of `input.size // answer.size`":
             "Only the numbers that go into one mean count, "
-        "not all numbers of the input.",
+            "not all numbers of the input.",
     },
     "outer": {
         "with the mean in the place of the sum in `grad_answer @ b`": "The parts of the gradient are added, as each "
@@ -55,7 +55,7 @@ MISTAKES: dict[str, dict[str, str]] = {
     "trace": {
         "with `grad_answer` everywhere, in the place of `where(eye(*input.shape), grad_answer, 0)`":
             "Only the diagonal "
-        "goes into the trace: all other numbers have the gradient 0.",
+            "goes into the trace: all other numbers have the gradient 0.",
         "with 1 in the place of `grad_answer`": UPSTREAM,
     },
     "max": {
@@ -67,12 +67,12 @@ MISTAKES: dict[str, dict[str, str]] = {
         "row: its gradients are added. If there is a mean over the batch, the loss has it already.",
         "with `mean` in the place of `sum`":
             "The bias is used once in each row: its gradients are added. If there is a "
-        "mean over the batch, the loss has it already.",
+            "mean over the batch, the loss has it already.",
     },
     "relu_layer": {
         "with `grad_output` everywhere, in the place of `where(output > 0, grad_output, 0)`":
             "Where the output is 0, the "
-        "gradient doesn't pass. (The output is never below 0: `>= 0` always holds.)",
+            "gradient doesn't pass. (The output is never below 0: `>= 0` always holds.)",
         "with `grad_output` in the place of `output`": "The mask is that of forward, whatever the gradient's sign is.",
     },
     "tanh_layer": {

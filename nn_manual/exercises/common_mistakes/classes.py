@@ -10,22 +10,22 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `- sum(grad_answer * answer, axis=axis, keepdims=True)`": COUPLED,
         "without the `sum` of `sum(grad_answer * answer, axis=axis, keepdims=True)`":
             "p (1 - p) is the diagonal of the "
-        "Jacobian alone. " + COUPLED,
+            "Jacobian alone. " + COUPLED,
     },
     "softmax_layer": {
         "without `- (grad_output * output).sum(axis=dim, keepdims=True)`": COUPLED,
         "without the `sum` of `(grad_output * output).sum(axis=dim, keepdims=True)`":
             "p (1 - p) is the diagonal of the "
-        "Jacobian alone. " + COUPLED,
+            "Jacobian alone. " + COUPLED,
     },
     "log_softmax": {
         "without the `exp` of `exp(output)`": "The output is the logarithm of the probability.",
         "without `- exp(output) * grad_output.sum(axis=dim, keepdims=True)`":
             "The path through the logarithm of the sum "
-        "is missing.",
+            "is missing.",
         "with `grad_output * exp(output)` in the `sum` of `grad_output.sum(axis=dim, keepdims=True)`":
             "That is softmax's "
-        "sum: for its logarithm, the gradients are added as they are.",
+            "sum: for its logarithm, the gradients are added as they are.",
     },
     "logsumexp": {
         "exp(input - spread(answer, input.shape, axis)) => exp(input - input.max(axis=axis, keepdims=True))": "The "
@@ -53,16 +53,16 @@ MISTAKES: dict[str, dict[str, str]] = {
     "huber_loss": {
         "without the `clip` of `clip(prediction - target, -delta, delta)`":
             "Beyond delta the loss is a straight line: its "
-        "slope stays at delta.",
+            "slope stays at delta.",
         "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, prediction - target, "
         "sign(prediction - target))": "The slope of the straight part is delta, not 1.",
         "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, prediction - target, "
         "delta)": "The sign of the straight part is missing.",
         "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, prediction - target, 0)":
-            "The "
-        "straight part has the slope delta, not 0.",
-        "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, 2 * (prediction - target), "
-        "delta * sign(prediction - target))": "The curved part is d**2 / 2: its derivative is d, not 2 d.",
+            "The straight part has the slope delta, not 0.",
+        "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, "
+        "2 * (prediction - target), delta * sign(prediction - target))":
+            "The curved part is d**2 / 2: its derivative is d, not 2 d.",
     },
     "bce_with_logits_loss": {
         "without `* pos_weight`": "pos_weight multiplies the terms of the yes.",

@@ -23,7 +23,7 @@ MISTAKES: dict[str, dict[str, str]] = {
             "The derivative of the squares in the variance is forgotten: (x - mean)**2 gives a 2.",
         "with `+ normalized * projection` in the place of `- normalized * projection`":
             "1 / std falls where the variance "
-        "grows: the sign of this path is turned.",
+            "grows: the sign of this path is turned.",
     },
     "batch_norm1d": {
         "without `- normalized * grad_cross`": VARIANCE,
@@ -32,13 +32,18 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without the factor `across(weight)`": WEIGHT,
         "without the factor `deviation`": "The numbers were divided by the standard deviation: so is their gradient.",
     },
+    "group_norm": {
+        "without `- groups(normalized) * projection`": VARIANCE,
+        "without `- grad_mean`": MEAN,
+        "without `* across(weight)`": WEIGHT,
+    },
     "avg_pool1d": {
         "without `/ self._count(input_shape, grad_output.dtype)`": "Each number has a part of 1 / count in the mean.",
     },
     "max_pool1d": {
         "with `grad_output` everywhere, in the place of `np.where(place == number, grad_output, 0)`":
             "Only the largest "
-        "number of a window moves its output.",
+            "number of a window moves its output.",
     },
     "conv1d": {
         "with `mean` in the place of `sum`, in self.grad.bias[...]":

@@ -8,9 +8,8 @@ MISTAKES: dict[str, dict[str, str]] = {
     "embedding": {
         "one_hot_product(indices, grads, self.num_embeddings) => np.stack([(grads[indices == row] if "
         "(indices == row).any() else grads[:1] * 0)[-1] for row in range(self.num_embeddings)])":
-            "An index that stands "
-        "several times has the gradients of all its places: `weight[index] = ` keeps the last one alone, and so does "
-        "`weight[index] += `, where NumPy adds once. np.add.at adds each.",
+            "An index that stands several times has the gradients of all its places: `weight[index] = ` keeps the "
+            "last one alone, and so does `weight[index] += `, where NumPy adds once. np.add.at adds each.",
     },
     "rnn": {
         "without `+ grad_h`": LATER,
@@ -36,7 +35,7 @@ MISTAKES: dict[str, dict[str, str]] = {
     "causal_self_attention": {
         "without `* (1 / math.sqrt(query.shape[-1]))`":
             "The scores were divided by the root of the width: so are their "
-        "gradients.",
+            "gradients.",
         "without `- mean`": "Each probability depends on all scores of its row: softmax's sum is missing.",
     },
     "dropout": {

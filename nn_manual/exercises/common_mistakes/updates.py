@@ -35,13 +35,13 @@ MISTAKES: dict[str, dict[str, str]] = {
     "step_lr": {
         "with `count / self.step_size` in the place of `count // self.step_size`":
             "The lr changes in steps: the quotient "
-        "is a whole number.",
+            "is a whole number.",
     },
     "cosine_annealing_lr": {
         "without `/ 2`": "1 + cos goes from 2 to 0.",
         "with `- math.cos(math.pi * count / self.T_max)` in the place of `+ math.cos(math.pi * count / self.T_max)`":
             "It "
-        "begins at the minimum, and ends at the initial lr.",
+            "begins at the minimum, and ends at the initial lr.",
     },
     "linear_lr": {
         "without the `min` of `min(count, self.total_iters)`": "After total_iters the lr stays.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mistake import Student
+from student import Student
 
 STUDENTS = {
     "linear": Student(

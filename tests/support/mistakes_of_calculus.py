@@ -4,7 +4,7 @@ student wrote, and a part of the sentence that says why it is wrong.
 
 from __future__ import annotations
 
-from mistake import Student
+from student import Student
 
 STUDENTS = {
     "square": Student(
