@@ -105,8 +105,8 @@ class Adam(_Moments):
     (1 - beta1) * beta1**(step - i) * direction_i, and these weights add up to 1 - beta1**step. Divided by this, exp_avg
     is a weighted mean of the directions. The same holds for exp_avg_sq.
 
-    The lines with max_exp_avg_sq apply with amsgrad (Reddi et al., 2018): but for its correction, the divisor never falls,
-    as in torch.
+    The lines with max_exp_avg_sq apply with amsgrad (Reddi et al., 2018): but for its correction, the divisor never
+    falls, as in torch.
 
     The order of section 2 of the paper needs fewer passes. With c = sqrt(1 - beta2**step), numerator and denominator
     are multiplied by c:

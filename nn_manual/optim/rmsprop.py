@@ -28,9 +28,9 @@ class RMSprop(WithL2):
         scaled          = momentum_buffer
         param           = param - lr * scaled
 
-    The lines with grad_avg apply if centered, those with momentum_buffer if momentum is not 0. Why centered (Graves, 2013): E[(g - E[g])**2] = E[g**2] - E[g]**2. Where the gradient hardly changes, this
-    difference is rounding, and may be below 0: then it counts as 0, where torch has NaN.
-    Raises ValueError for values out of range.
+    The lines with grad_avg apply if centered, those with momentum_buffer if momentum is not 0. Why centered (Graves,
+    2013): E[(g - E[g])**2] = E[g**2] - E[g]**2. Where the gradient hardly changes, this difference is rounding, and may
+    be below 0: then it counts as 0, where torch has NaN. Raises ValueError for values out of range.
     """
 
     lr: float = 1e-2

@@ -22,8 +22,8 @@ class SGD(WithL2):
         direction       = direction + momentum * momentum_buffer if nesterov else momentum_buffer
         param           = param - lr * direction
 
-    The lines with momentum_buffer apply if momentum is not 0. Steps are counted from 1. Source: the algorithm in torch.optim.SGD's documentation;
-    nesterov as in Sutskever et al., 2013. Raises ValueError for values out of range.
+    The lines with momentum_buffer apply if momentum is not 0. Steps are counted from 1. Source: the algorithm in
+    torch.optim.SGD's documentation; nesterov as in Sutskever et al., 2013. Raises ValueError for values out of range.
     """
 
     lr: float = 1e-3
