@@ -9,7 +9,9 @@ import scipy
 
 from nn_manual.arrays import Array
 from nn_manual.layers import Layer, TimePool
+from nn_manual.layers.batch_normalization import BatchNorm
 from nn_manual.layers.fast_forms import rows
+from nn_manual.layers.group_normalization import OverGroups
 from nn_manual.losses import Loss
 
 
@@ -31,6 +33,12 @@ def words_of_layer(layer: Layer, input: Array) -> dict[str, Any]:
         "expit": scipy.special.expit,
         "softplus": lambda number: np.logaddexp(number, number.dtype.type(0)),
     }
+    if isinstance(layer, BatchNorm | OverGroups):
+        words["axes"] = (0, *range(2, input.ndim))
+        words["across"] = lambda vector: vector.reshape(-1, *[1] * (input.ndim - 2))
+    if isinstance(layer, OverGroups):
+        words["groups"] = lambda images: images.reshape(len(images), layer.num_rows, -1)
+        words["images"] = lambda groups: groups.reshape(input.shape)
     if input.ndim > 1:
         words["time"] = input.shape[1]
     if getattr(layer, "eps", 0) is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -44,13 +46,14 @@ class LayerExercise(Exercise):
     def _case(self, index: int, layer: Layer, kind: tuple[str, int], input: Array | Padded) -> Case:
         words, number = kind
         model = self._model(self.owner, index, number)
-        generator = np.random.default_rng([SEED, index, number])
+        generator = np.random.default_rng([SEED, index, number, 2])  # [0, 1, 0] would be the inputs' [0, 1]
         grad_output = draw("random", model.output_shape(input.shape), "float64", generator)
-        run = functools.partial(self._run, index=index, number=number, input=input, grad_output=grad_output)
+        drawn: dict[str, Any] = {"index": index, "number": number, "input": input, "grad_output": grad_output}
+        run = functools.partial(self._run, **drawn)
         array = input.array if isinstance(input, Padded) else input
         known = {"input": array, "grad_output": grad_output, **_parameters(model)}
         known = words_of_layer(layer, array) | known
-        return Case(label(layer), words, run, known, layer)
+        return Case(label(layer), words, run, known, layer, prepare=functools.partial(self._prepare, **drawn))
 
     def _model(self, own: type[Layer], index: int, number: int) -> Sequential:
         """The layer of a class with parameters of its own for each case: one kept from the last case shows."""
@@ -62,7 +65,13 @@ class LayerExercise(Exercise):
         return model
 
     def _run(self, own: type[Layer], index: int, number: int, input: Array | Padded, grad_output: Array) -> Results:
+        return self._prepare(own, index, number, input, grad_output)(True)
+
+    def _prepare(
+        self, own: type[Layer], index: int, number: int, input: Array | Padded, grad_output: Array
+    ) -> Callable[[bool], Results]:
         model = self._model(own, index, number)
+<<<<<<< HEAD
         model.grad_arena[...] = np.nan  # what is never written, or added to what was there, shows
         layer = model.layers[0]
         grads = dict(vars(layer.grad))
@@ -79,6 +88,26 @@ class LayerExercise(Exercise):
         if not isinstance(model.domain, range):
             results["grad_input"] = grad_input
         return results | {f"grad_{name}": grad for name, grad in grads.items()}
+=======
+        layer = model.layers[0]
+
+        kept: list[tuple[Array, Any]] = []
+        parameters = model.param_arena.copy()
+
+        def run(forward: bool) -> Results:
+            model.param_arena[...] = parameters  # a wrong method may have written there
+            model.grad_arena[...] = np.nan  # what is never written, or added to what was there, shows
+            if forward:
+                kept[:] = [model.forward(freeze(input))]
+            output, saved = kept[0]
+            results = {"output": output.copy()}
+            grad_input = layer.backward(freeze(saved)[0], freeze(grad_output.copy()))
+            if not isinstance(model.domain, range):
+                results["grad_input"] = grad_input
+            return results | {f"grad_{name}": grad for name, grad in vars(layer.grad).items()}
+
+        return run
+>>>>>>> 066269e7ddf8fef3b2397f6a8d91d0a889c3a527
 
     def wanted(self) -> str:
         """For example "Write self.grad.weight and self.grad.bias, return grad_input."."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,9 @@ class OptimizerExercise(Exercise):
             for kind in KINDS:
                 run = functools.partial(self._run, settings=settings, kind=kind)
                 instance = self._optimizer(self.owner, settings)
-                found.append(Case(f"{self.title}({written})", f"{kind} gradients", run, {}, instance))
+                prepare = functools.partial(self._prepare, settings=settings, kind=kind)
+                title = f"{self.title}({written})"
+                found.append(Case(title, f"{kind} gradients", run, {}, instance, prepare=prepare))
         return found
 
     def _optimizer(self, own: type[Optimizer], settings: Mapping[str, Any]) -> Optimizer:
@@ -41,17 +43,29 @@ class OptimizerExercise(Exercise):
         return own(model, **{"lr": 0.1} | dict(settings))
 
     def _run(self, own: type[Optimizer], settings: Mapping[str, Any], kind: str) -> Results:
+        return self._prepare(own, settings, kind)(True)
+
+    def _prepare(self, own: type[Optimizer], settings: Mapping[str, Any], kind: str) -> Callable[[bool], Results]:
         optimizer = self._optimizer(own, settings)
         arena, generator = optimizer.model.grad_arena, np.random.default_rng(SEED)
-        results = {}
-        for step in range(1, NUM_STEPS + 1):
-            arena[...] = draw(kind, arena.shape, "float64", generator)
-            optimizer.lr = 0.1 / step  # an lr kept from the last step shows
-            optimizer.step()
-            for name, vector in optimizer.vectors.items():
-                results[f"{name} after step {step}"] = vector.copy()
-            results[f"parameters after step {step}"] = optimizer.model.param_arena.copy()
-        return results
+        grads = [draw(kind, arena.shape, "float64", generator) for _ in range(NUM_STEPS)]
+        before = [(vector, vector.copy()) for vector in (optimizer.model.param_arena, *optimizer.vectors.values())]
+
+        def run(forward: bool) -> Results:  # noqa: ARG001 - an optimizer has none
+            optimizer.num_steps = 0
+            for vector, start in before:
+                vector[...] = start
+            results = {}
+            for step, grad in enumerate(grads, start=1):
+                arena[...] = grad
+                optimizer.lr = 0.1 / step  # an lr kept from the last step shows
+                optimizer.step()
+                for name, vector in optimizer.vectors.items():
+                    results[f"{name} after step {step}"] = vector.copy()
+                results[f"parameters after step {step}"] = optimizer.model.param_arena.copy()
+            return results
+
+        return run
 
     def wanted(self) -> str:
         """What move does."""

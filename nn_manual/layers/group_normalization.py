@@ -71,7 +71,7 @@ class GroupNorm(OverGroups):
 
     Parameters, where `affine`: weight (num_channels,) and, unless `bias` is false, bias (num_channels,). `groups`
     shapes an array as (batch, num_groups, numbers of a group), `images` shapes it back, and `across` shapes a vector of
-    channels so that it broadcasts against the input:
+    channels so that it broadcasts against the input; `axes` are all axes but that of the channels:
 
         std             = sqrt(groups(input).var(-1, keepdims=True) + eps)
         normalized      = images((groups(input) - groups(input).mean(-1, keepdims=True)) / std)
@@ -80,8 +80,8 @@ class GroupNorm(OverGroups):
         grad_mean       = grad.mean(-1, keepdims=True)
         projection      = (grad * groups(normalized)).mean(-1, keepdims=True)
         grad_input      = images((grad - grad_mean - groups(normalized) * projection) / std)
-        grad_weight     = (grad_output * normalized).sum(over all but the channels)
-        grad_bias       = grad_output.sum(over all but the channels)
+        grad_weight     = (grad_output * normalized).sum(axes)
+        grad_bias       = grad_output.sum(axes)
 
     Derivation: a group is what an example is in LayerNorm, and so are the gradients, but for weight and bias, which
     have one number for a channel: it is used for each example and place. Source: Wu and He, 2018. Raises ValueError for

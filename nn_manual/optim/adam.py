@@ -91,20 +91,22 @@ class _Moments(Optimizer):
 class Adam(_Moments):
     """Adam (Kingma and Ba, 2015), as torch.optim.Adam.
 
-        direction  = -grad if maximize else grad
-        direction  = direction + weight_decay * param
-        exp_avg    = beta1 * exp_avg + (1 - beta1) * direction
-        exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * direction**2
-        mean       = exp_avg / (1 - beta1**step)
-        mean_sq    = exp_avg_sq / (1 - beta2**step)
-        param      = param - lr * mean / (sqrt(mean_sq) + eps)
+        direction      = -grad if maximize else grad
+        direction      = direction + weight_decay * param
+        exp_avg        = beta1 * exp_avg + (1 - beta1) * direction
+        exp_avg_sq     = beta2 * exp_avg_sq + (1 - beta2) * direction**2
+        mean           = exp_avg / (1 - beta1**step)
+        mean_sq        = exp_avg_sq / (1 - beta2**step)
+        max_exp_avg_sq = maximum(max_exp_avg_sq, exp_avg_sq)
+        mean_sq        = max_exp_avg_sq / (1 - beta2**step)
+        param          = param - lr * mean / (sqrt(mean_sq) + eps)
 
     Steps are counted from 1. Why the corrections: exp_avg starts as 0, so after `step` steps it is the sum of
     (1 - beta1) * beta1**(step - i) * direction_i, and these weights add up to 1 - beta1**step. Divided by this, exp_avg
     is a weighted mean of the directions. The same holds for exp_avg_sq.
 
-    With amsgrad (Reddi et al., 2018), max_exp_avg_sq = max(max_exp_avg_sq, exp_avg_sq) takes the place of exp_avg_sq in
-    mean_sq: but for its correction, the divisor never falls, as in torch.
+    The lines with max_exp_avg_sq apply with amsgrad (Reddi et al., 2018): but for its correction, the divisor never
+    falls, as in torch.
 
     The order of section 2 of the paper needs fewer passes. With c = sqrt(1 - beta2**step), numerator and denominator
     are multiplied by c:

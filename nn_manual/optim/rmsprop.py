@@ -20,15 +20,17 @@ class RMSprop(WithL2):
         direction       = -grad if maximize else grad
         direction       = direction + weight_decay * param
         square_avg      = alpha * square_avg + (1 - alpha) * direction**2
-        grad_avg        = alpha * grad_avg + (1 - alpha) * direction              if centered
-        variance        = square_avg - grad_avg**2  if centered  else  square_avg
+        variance        = square_avg
+        grad_avg        = alpha * grad_avg + (1 - alpha) * direction
+        variance        = maximum(square_avg - grad_avg**2, 0)
         scaled          = direction / (sqrt(variance) + eps)
-        momentum_buffer = momentum * momentum_buffer + scaled                     if momentum
-        param           = param - lr * (momentum_buffer if momentum else scaled)
+        momentum_buffer = momentum * momentum_buffer + scaled
+        scaled          = momentum_buffer
+        param           = param - lr * scaled
 
-    Why centered (Graves, 2013): E[(g - E[g])**2] = E[g**2] - E[g]**2. Where the gradient hardly changes, this
-    difference is rounding, and may be below 0: then it counts as 0, where torch has NaN.
-    Raises ValueError for values out of range.
+    The lines with grad_avg apply if centered, those with momentum_buffer if momentum is not 0. Why centered (Graves,
+    2013): E[(g - E[g])**2] = E[g**2] - E[g]**2. Where the gradient hardly changes, this difference is rounding, and may
+    be below 0: then it counts as 0, where torch has NaN. Raises ValueError for values out of range.
     """
 
     lr: float = 1e-2

@@ -18,13 +18,12 @@ class SGD(WithL2):
 
         direction       = -grad if maximize else grad
         direction       = direction + weight_decay * param
-        momentum_buffer = direction                                                 at the first step
-        momentum_buffer = momentum * momentum_buffer + (1 - dampening) * direction  at later steps
-        direction       = direction + momentum * momentum_buffer  if nesterov  else  momentum_buffer
+        momentum_buffer = direction if step == 1 else momentum * momentum_buffer + (1 - dampening) * direction
+        direction       = direction + momentum * momentum_buffer if nesterov else momentum_buffer
         param           = param - lr * direction
 
-    The lines with momentum_buffer apply if momentum is not 0. Source: the algorithm in torch.optim.SGD's documentation;
-    nesterov as in Sutskever et al., 2013. Raises ValueError for values out of range.
+    The lines with momentum_buffer apply if momentum is not 0. Steps are counted from 1. Source: the algorithm in
+    torch.optim.SGD's documentation; nesterov as in Sutskever et al., 2013. Raises ValueError for values out of range.
     """
 
     lr: float = 1e-3

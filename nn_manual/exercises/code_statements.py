@@ -1,0 +1,83 @@
+"""The statements of a method, and the changes of whole statements: conditions, and the order of lines."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import itertools
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from nn_manual.exercises.candidates import Candidate
+from nn_manual.exercises.change import LEFT_OUT, TURNED, Change
+
+
+@functools.cache
+def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
+    """The tree of a method, without its docstring, decorators and annotations."""
+    tree: Any = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    if isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant):
+        tree.body = tree.body[1:] or [ast.Pass()]
+    tree.decorator_list, tree.returns = [], None
+    for argument in (*tree.args.args, *tree.args.kwonlyargs):
+        argument.annotation = None
+    made: ast.FunctionDef = tree
+    return made
+
+
+def computing(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that compute, but those in a `while`, which may not end when changed."""
+    for statement in body:
+        match statement:
+            case ast.If(body=inner, orelse=other) if not all(isinstance(each, ast.Raise) for each in inner):
+                yield from computing(inner)
+                yield from computing(other)
+            case ast.For(body=inner):
+                yield from computing(inner)
+            case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return():
+                yield statement
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name("self"), name))) if name.startswith("check"):
+                continue
+            case ast.Expr(ast.Call()):
+                yield statement
+
+
+def known_at(unit: ast.FunctionDef, statement: ast.stmt, names: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays that have a value before a statement."""
+    stored = {
+        node.id
+        for node in ast.walk(unit)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.lineno < statement.lineno
+    }
+    arguments = {argument.arg for argument in unit.args.args}
+    return {name: value for name, value in names.items() if re.split(r"\W", name)[0] in stored | arguments}
+
+
+def of_conditions(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
+    """A condition that always holds, or never."""
+    for node in ast.walk(unit):
+        if isinstance(node, ast.If) and not all(isinstance(each, ast.Raise) for each in node.body):
+            for value, words in ((True, "always held"), (False, "never held")):
+                change = Change(node.test, ast.Constant(value), f"as if `{ast.unparse(node.test)}` {words}", TURNED)
+                yield Candidate(((index, change),), ("",), "", TURNED)
+
+
+def swapped_lines(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
+    """Two lines one after the other, the later one first; and a line that only changes something left out."""
+    for node in ast.walk(unit):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for place, (first, second) in enumerate(itertools.pairwise(body)):
+            if isinstance(first, ast.Assign | ast.AugAssign) and isinstance(second, ast.Assign | ast.AugAssign):
+                swapped = [*body[:place], second, first, *body[place + 2 :]]
+                wrong: Any = type(node)(**{**dict(ast.iter_fields(node)), "body": swapped})
+                words = f"with `{ast.unparse(second)}` before `{ast.unparse(first)}`"
+                yield Candidate(((index, Change(node, wrong, words, TURNED)),), ("",), "", TURNED)
+        for statement in body:
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                change = Change(statement, ast.Pass(), f"without `{ast.unparse(statement)}`", LEFT_OUT)
+                yield Candidate(((index, change),), ("",), "", LEFT_OUT)

@@ -1,0 +1,103 @@
+"""Common mistakes in the calculus of arrays, linear maps and activations."""
+
+from __future__ import annotations
+
+UPSTREAM = "The gradient that comes from above is missing: by the chain rule, each slope is multiplied by it."
+
+MISTAKES: dict[str, dict[str, str]] = {
+    "square": {
+        "without `* 2`": "The derivative of x**2 is 2 x.",
+        "without the factor `grad_answer`": UPSTREAM,
+        "without `* input`": "The derivative of x**2 is 2 x, not 2.",
+    },
+    "tanh": {
+        "without the factor `grad_answer`": UPSTREAM,
+        "with `input` in the place of `answer`": "1 - tanh(x)**2 has the answer in it, not the input.",
+        "without the factor `answer`": "The answer must be squared: tanh' = 1 - tanh**2.",
+    },
+    "log": {
+        "with `* input` in the place of `/ input`": "The derivative of log(x) is 1 / x.",
+        "with `answer` in the place of `input`": "1 / x has the input in it, not the logarithm.",
+    },
+    "power": {
+        "without the factor `exponent`": "The exponent comes down as a factor: (x**n)' = n x**(n - 1).",
+        "without `- 1`": "The exponent becomes one less: (x**n)' = n x**(n - 1).",
+        "without `* log(base)`": "The derivative of b**x in x is b**x log(b).",
+    },
+    "multiply": {
+        "with `a` in the place of `b`": "The slope for one factor is the other one.",
+        "without the `unbroadcast` of `unbroadcast(grad_answer * a, b.shape)`": "An operand that was broadcast is used "
+        "several times: its gradient is the sum over them.",
+        "without the `unbroadcast` of `unbroadcast(grad_answer * b, a.shape)`": "An operand that was broadcast is used "
+        "several times: its gradient is the sum over them.",
+    },
+    "divide": {
+        "with its sign turned, in grad_b": "1 / b falls where b grows: its derivative is -1 / b**2.",
+        "without `/ b`, in grad_b": "The derivative of a / b in b has b twice below: -a / b**2.",
+    },
+    "sum": {
+        "divided by `input.size`": "That is the gradient of the mean. Each number is added once: its slope is 1.",
+        "times `input`": "The sum is linear: its slope is 1, whatever the input is.",
+    },
+    "mean": {
+        "without `/ (input.size // answer.size)`": "That is the gradient of the sum: in the mean, each slope is 1 / n.",
+        "with `input.size` in the place of `input.size // answer.size`":
+            "Only the numbers that go into one mean count, "
+            "not all numbers of the input.",
+    },
+    "outer": {
+        "with the mean in the place of the sum in `grad_answer @ b`": "The parts of the gradient are added, as each "
+        "number of a is used once for each number of b.",
+    },
+    "matmul": {
+        "with its sign turned": "A product is linear in both factors: no sign turns.",
+    },
+    "trace": {
+        "with `grad_answer` everywhere, in the place of `where(eye(*input.shape), grad_answer, 0)`":
+            "Only the diagonal "
+            "goes into the trace: all other numbers have the gradient 0.",
+        "with 1 in the place of `grad_answer`": UPSTREAM,
+    },
+    "max": {
+        "with `argmin` in the place of `argmax`": "Only the largest number moves the answer.",
+        "without the factor `spread(grad_answer, input.shape, axis)`": UPSTREAM,
+    },
+    "linear": {
+        "with the mean in the place of the sum in `rows(grad_output).T @ rows(input)`": "A weight is used once in each "
+        "row: its gradients are added. If there is a mean over the batch, the loss has it already.",
+        "with `mean` in the place of `sum`":
+            "The bias is used once in each row: its gradients are added. If there is a "
+            "mean over the batch, the loss has it already.",
+    },
+    "relu_layer": {
+        "with `grad_output` everywhere, in the place of `where(output > 0, grad_output, 0)`":
+            "Where the output is 0, the "
+            "gradient doesn't pass. (The output is never below 0: `>= 0` always holds.)",
+        "with `grad_output` in the place of `output`": "The mask is that of forward, whatever the gradient's sign is.",
+    },
+    "tanh_layer": {
+        "without the power in `output ** 2`": "The output must be squared: tanh' = 1 - tanh**2.",
+        "with `tanh(output)` in the place of `output`": "What is saved is the output: tanh was applied already.",
+        "with `output * (1 - output)` in the place of `1 - output ** 2`": "That is the derivative of the sigmoid.",
+    },
+    "sigmoid": {
+        "without `* (1 - output)`": "s' = s (1 - s).",
+        "without `* output`": "s' = s (1 - s).",
+        "with `expit(output)` in the place of `output`":
+            "What is saved is the output: the sigmoid was applied already.",
+        "output * (1 - output) => 1 - output * output": "That is the derivative of tanh: the sigmoid's is s (1 - s).",
+    },
+    "silu": {
+        "without `+ output * expit(-input)`": "By the product rule, (x s)' = s + x s': the second term is missing.",
+        "without `sigmoid`": "By the product rule, (x s)' = s + x s': the first term is missing.",
+        "sigmoid + output * expit(-input) => sigmoid * expit(-input)": "That is s', the derivative of the sigmoid: the "
+        "factor x of x s is forgotten, and with it the product rule.",
+    },
+    "prelu": {
+        "with 0 in the place of `slope * grad_output`": "Below 0 the function has the slope, not 0.",
+    },
+    "glu": {
+        "without `* (1 - gate)`":
+            "The derivative of the gate is gate (1 - gate), and output = value * gate has one gate.",
+    },
+}

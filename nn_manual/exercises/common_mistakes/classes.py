@@ -1,0 +1,71 @@
+"""Common mistakes in softmax, cross entropy and other losses."""
+
+from __future__ import annotations
+
+COUPLED = "Each probability depends on all inputs, through the sum below: the sum over them is missing."
+MEAN = "The loss is a mean: each of its terms is divided by their number."
+
+MISTAKES: dict[str, dict[str, str]] = {
+    "softmax": {
+        "without `- sum(grad_answer * answer, axis=axis, keepdims=True)`": COUPLED,
+        "without the `sum` of `sum(grad_answer * answer, axis=axis, keepdims=True)`":
+            "p (1 - p) is the diagonal of the "
+            "Jacobian alone. " + COUPLED,
+    },
+    "softmax_layer": {
+        "without `- (grad_output * output).sum(axis=dim, keepdims=True)`": COUPLED,
+        "without the `sum` of `(grad_output * output).sum(axis=dim, keepdims=True)`":
+            "p (1 - p) is the diagonal of the "
+            "Jacobian alone. " + COUPLED,
+    },
+    "log_softmax": {
+        "without the `exp` of `exp(output)`": "The output is the logarithm of the probability.",
+        "without `- exp(output) * grad_output.sum(axis=dim, keepdims=True)`":
+            "The path through the logarithm of the sum "
+            "is missing.",
+        "with `grad_output * exp(output)` in the `sum` of `grad_output.sum(axis=dim, keepdims=True)`":
+            "That is softmax's "
+            "sum: for its logarithm, the gradients are added as they are.",
+    },
+    "logsumexp": {
+        "exp(input - spread(answer, input.shape, axis)) => exp(input - input.max(axis=axis, keepdims=True))": "The "
+        "exponentials are never divided by their sum: the slopes are softmax.",
+        "with its sign turned, in grad_input": "The slopes are softmax: none is below 0.",
+    },
+    "mse_loss": {
+        "without the factor `2`": "The derivative of d**2 is 2 d.",
+        "without `/ N`": MEAN,
+        "with `rows` in the place of `N`": "The mean is over all N numbers, not over the rows.",
+    },
+    "nll_loss": {
+        "without `/ sum(row_weight)`": MEAN,
+        "with its sign turned": "The loss is the negative logarithm: it falls where the prediction grows.",
+    },
+    "cross_entropy_loss": {
+        "without `/ total`": MEAN,
+        "with `rows` in the place of `total`": "Rows that are ignored don't count, and others count by their weights.",
+        "without `- q`": "The label is never subtracted: the gradient is probability less label.",
+        "with its sign turned, in grad_prediction":
+            "The gradient is probability less label, not label less probability.",
+        "exp(log_probability) => exp(prediction - prediction.max(axis=1, keepdims=True))": "The exponentials are never "
+        "divided by their sum, which makes them probabilities.",
+    },
+    "huber_loss": {
+        "without the `clip` of `clip(prediction - target, -delta, delta)`":
+            "Beyond delta the loss is a straight line: its "
+            "slope stays at delta.",
+        "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, prediction - target, "
+        "sign(prediction - target))": "The slope of the straight part is delta, not 1.",
+        "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, prediction - target, "
+        "delta)": "The sign of the straight part is missing.",
+        "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, prediction - target, 0)":
+            "The straight part has the slope delta, not 0.",
+        "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, "
+        "2 * (prediction - target), delta * sign(prediction - target))":
+            "The curved part is d**2 / 2: its derivative is d, not 2 d.",
+    },
+    "bce_with_logits_loss": {
+        "without `* pos_weight`": "pos_weight multiplies the terms of the yes.",
+        "without the factor `weight`": "Each term is multiplied by its weight.",
+    },
+}

@@ -1,0 +1,232 @@
+"""Why a reader's gradient is wrong: which change of the right formula gives the same numbers on all inputs."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.exercises.candidates import Candidate, Text
+from nn_manual.exercises.code_text import CodeText
+from nn_manual.exercises.common_mistakes import written_mistakes
+from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.exercises.formula_text import FormulaText, UpdateText
+from nn_manual.exercises.sentences import seen_without_formula, sentence
+from nn_manual.optim import Optimizer
+
+#: So many seconds are spent on the search.
+SECONDS = 2.0
+#: Right forms differ by 1e-12 of the largest number at most.
+TOLERANCE = 1e-9
+#: At most so many changes that agree on one case are tried on all.
+MOST_CONFIRMED = 60
+#: So many pairs of changes of formulas are tried before the code is looked at.
+FIRST_PAIRS = 2000
+#: So many changes are made ready at once.
+PREPARED = 300
+#: Changes of a higher rank are tried alone, and not in pairs.
+MOST_RANK = 7
+
+
+def explain(
+    exercise: Exercise, cases: Sequence[Case], expected: Sequence[Results], theirs: Sequence[Results], wrong: str
+) -> str:
+    """Why the tensor `wrong` differs, in sentences; empty where no cause is found.
+
+    `expected` and `theirs` are what the package and the reader's code compute in each case. A cause is a change of the
+    right formula which gives the reader's numbers in all cases in which the formula can be evaluated.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        search = Search(exercise, cases, expected, theirs, wrong)
+        seen = seen_without_formula(expected, theirs, wrong)
+        if seen or not search.telling:
+            return seen
+        found = search.found()
+        return "" if found is None else sentence(exercise, found, wrong)
+
+
+class Search:
+    """The search for a change that explains one wrong tensor. `telling` are the cases in which it is wrong, the best
+    to begin with first.
+    """
+
+    def __init__(
+        self,
+        exercise: Exercise,
+        cases: Sequence[Case],
+        expected: Sequence[Results],
+        theirs: Sequence[Results],
+        wrong: str,
+    ) -> None:
+        self.exercise, self.cases, self.wrong = exercise, cases, wrong
+        self.expected, self.theirs = expected, theirs
+        both = ((number, own.get(wrong)) for number, own in enumerate(theirs) if wrong in expected[number])
+        self.given = [number for number, array in both if _is_array(array)]
+        differing = [number for number in self.given if not same(theirs[number][wrong], expected[number][wrong])]
+        self.telling = sorted(differing, key=self._unclear)
+        self._until = time.perf_counter() + SECONDS
+
+    def _unclear(self, number: int) -> tuple[bool, bool, bool]:
+        array = self.theirs[number][self.wrong]
+        return not np.isfinite(array).all(), "random" not in self.cases[number].kind, array.size < 3
+
+    def found(self) -> Candidate | None:
+        """The change with the simplest words; None where there is none."""
+        rest: list[tuple[Text, list[int], Iterator[Candidate]]] = []
+        for text in (text for text in self._texts() if text.units):
+            usable = self._usable(text)
+            if not usable:
+                continue
+            singles = self._singles(text, usable[0])
+            found = self._best(text, usable, self._in_parts(text, singles))
+            if found is not None:
+                return found
+            pairs = _pairs(singles)
+            if not rest and isinstance(text, FormulaText):
+                # The likeliest pairs of formulas come before all changes of the code, which take longer.
+                found = self._best(text, usable, itertools.islice(pairs, FIRST_PAIRS))
+            if found is not None:
+                return found
+            rest.append((text, usable, pairs))
+        for text, usable, pairs in rest:
+            text.prepare([])
+            found = self._best(text, usable, pairs)
+            if found is not None:
+                return found
+        return None
+
+    def _texts(self) -> Iterator[Text]:
+        own = self.exercise.owner
+        if isinstance(own, type) and issubclass(own, Optimizer):
+            finite = all(np.isfinite(array).all() for number in self.telling for array in self.theirs[number].values())
+            for without_decay in (True,) if finite else (True, False):
+                yield UpdateText(self.exercise, self.cases, without_decay)
+        else:
+            yield FormulaText(self.exercise, self.cases)
+        if isinstance(own, type):
+            yield CodeText(self.exercise, self.cases)
+
+    def _usable(self, text: Text) -> list[int]:
+        """The cases, telling ones first, in which the unchanged text gives what is expected."""
+        order = [*self.telling, *(number for number in self.given if number not in self.telling)]
+        usable = []
+        for number in order:
+            try:
+                results = text.run({}, number)
+            except Exception as error:  # a formula that takes other settings
+                raise_if_nobodys_fault(error)
+                continue
+            names = self._names(number)
+            if all(name in results and same(results[name], self.expected[number][name]) for name in names):
+                usable.append(number)
+        usable.sort(key=lambda number: number not in self.telling)
+        # From formulas that hold in a few cases alone, a change may seem to be the cause that isn't.
+        return usable if usable and usable[0] in self.telling and 2 * len(usable) > len(self.given) else []
+
+    def _names(self, number: int) -> list[str]:
+        """What must agree: the tensor; of an optimizer's step, whatever follows from it, too."""
+        if " after step " in self.wrong:
+            return [name for name in self.expected[number] if " after step " in name]
+        return [self.wrong]
+
+    def _singles(self, text: Text, number: int) -> list[Candidate]:
+        leading = text.leads_to(self.wrong)
+        every = (each for each in text.candidates(number) if each.edits[0][0] in leading)
+        single = [each._replace(rank=self._rank(text, each)) for each in every]
+        found = [*written_mistakes(self.exercise, text), *_repeated(single, text), *single]
+        return sorted((each for each in found if text.shows(each, number)), key=lambda each: each.rank)
+
+    def _rank(self, text: Text, single: Candidate) -> int:
+        """The simplest change first, and of these the one in the line that the reader wrote."""
+        elsewhere = 0 if single.name in (self.wrong, "", "return") else 1
+        return 2 * single.rank + (5 if text.of_forward(single) else elsewhere)
+
+    def _best(self, text: Text, usable: Sequence[int], candidates: Iterator[Candidate]) -> Candidate | None:
+        tried = 0
+        for candidate in candidates:
+            if time.perf_counter() > self._until or tried > MOST_CONFIRMED:
+                return None
+            if self._agrees(text, candidate, usable[0]):
+                tried += 1
+                if all(self._agrees(text, candidate, number) for number in usable[1:]):
+                    return candidate
+        return None
+
+    def _in_parts(self, text: Text, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+        for start in range(0, len(candidates), PREPARED):
+            part = candidates[start : start + PREPARED]
+            text.prepare(part)
+            yield from part
+
+    def _agrees(self, text: Text, candidate: Candidate, number: int) -> bool:
+        try:
+            results = text.results(candidate, number)
+        except Exception as error:  # a change that can't be computed isn't the reader's
+            raise_if_nobodys_fault(error)
+            return False
+        own = self.theirs[number]
+        if not same(results.get(self.wrong), own[self.wrong]):
+            return False
+        return all(same(results.get(name), own.get(name)) for name in self._names(number))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two arrays agree: in their shapes, where they are no numbers, and in the numbers."""
+    if not _is_array(one) or not _is_array(other) or np.shape(one) != np.shape(other):
+        return False
+    one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    difference = float(np.max(np.abs(one - other), initial=0))
+    if difference <= TOLERANCE * float(np.max(np.abs(other), initial=0)):
+        return True
+    if np.isfinite(difference):
+        return False
+    finite = np.isfinite(one)
+    if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(other[finite]).all():
+        return False
+    return same(one[finite], other[finite])
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.number | float | int) and np.asarray(value).dtype.kind in "fiub"
+
+
+def _repeated(singles: list[Candidate], text: Text) -> Iterator[Candidate]:
+    """The same change at each place where it can be made: of all lines of a name, of all lines but forward's, and of
+    all lines.
+    """
+    groups: dict[tuple[str, ...], list[Candidate]] = {}
+    for each in singles:
+        words = each.edits[0][1].words
+        groups.setdefault((words, "name", each.name), []).append(each)
+        groups.setdefault((words, "all"), []).append(each)
+        if not text.of_forward(each):
+            groups.setdefault((words, "backward"), []).append(each)
+    for key, group in groups.items():
+        if len(group) > 1:
+            edits = tuple(edit for each in group for edit in each.edits)
+            lines = tuple(each.lines[0] for each in group)
+            ranks = [each.rank for each in group]
+            yield Candidate(edits, lines, group[0].name, min(ranks) if key[1] == "name" else max(ranks) + 1)
+
+
+def _pairs(singles: list[Candidate]) -> Iterator[Candidate]:
+    """Two changes, those with the simplest words first."""
+    by_rank: dict[int, list[tuple[Candidate, frozenset[int]]]] = {}
+    for each in singles:
+        if each.rank <= MOST_RANK:
+            nodes = (node for _, change in each.edits for node in ast.walk(change.node))
+            inside = frozenset(id(node) for node in nodes if isinstance(node, ast.expr | ast.stmt))
+            by_rank.setdefault(each.rank, []).append((each, inside))
+    for low, high in sorted(itertools.combinations_with_replacement(sorted(by_rank), 2), key=sum):
+        own, others = by_rank[low], by_rank[high]
+        two = itertools.combinations(own, 2) if low == high else itertools.product(own, others)
+        for (first, inside), (second, within) in two:
+            if not inside & within:
+                yield Candidate((*first.edits, *second.edits), (*first.lines, *second.lines), first.name, low + high)

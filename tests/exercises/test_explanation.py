@@ -1,0 +1,222 @@
+"""What is said of 289 mistakes of 43 exercises, as students make them: the cause, or nothing; never another cause."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import mistakes_of_calculus
+import mistakes_of_layers
+import mistakes_of_losses_and_updates
+import numpy as np
+import pytest
+from student import Student, solution
+
+from nn_manual import ops
+from nn_manual.exercises import explanation
+from nn_manual.exercises.code_text import CodeText
+from nn_manual.exercises.common_mistakes import ARROW, MISTAKES
+from nn_manual.exercises.every_exercise import every_exercise
+from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.exercises.explanation import explain, same
+from nn_manual.exercises.formula_text import FormulaText, UpdateText
+from nn_manual.optim import Optimizer
+
+STUDENTS: dict[str, Student] = {
+    **mistakes_of_calculus.STUDENTS,
+    **mistakes_of_layers.STUDENTS,
+    **mistakes_of_losses_and_updates.STUDENTS,
+}
+#: Exercises whose explanations take a tenth of a second and more: the quick tests have their first mistake.
+LONG = (
+    *("rnn", "gru", "lstm", "causal_self_attention", "conv1d", "sgd", "rmsprop", "adam", "cross_entropy_loss"),
+    *("bce_with_logits_loss", "avg_pool1d", "max_pool1d", "embedding"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_numpy_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):  # a wrong formula may divide by 0
+        yield
+
+
+@functools.cache
+def cases_of(name: str) -> tuple[Exercise, list[Case], list[Results]]:
+    """An exercise, its cases, and what the package computes in each."""
+    exercise = every_exercise().exercises[name]
+    cases = exercise.cases()
+    return exercise, cases, [case.run(exercise.owner) for case in cases]
+
+
+def results_of(name: str, code: str) -> list[Results]:
+    """What a student's code computes in each case, nothing where it raises."""
+    exercise, cases, _ = cases_of(name)
+    own, found = solution(exercise, code), []
+    for case in cases:
+        try:
+            found.append(case.run(own))
+        except (ValueError, ZeroDivisionError):
+            found.append({})
+    return found
+
+
+def first_wrong(name: str, theirs: list[Results]) -> str | None:
+    """The first tensor that differs in the first case in which one does."""
+    for right, own in zip(cases_of(name)[2], theirs, strict=True):
+        wrong = next((tensor for tensor in right if own and not same(own.get(tensor), right[tensor])), None)
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def said_of(name: str, index: int) -> str:
+    """The explanation of one mistake."""
+    exercise, cases, expected = cases_of(name)
+    theirs = results_of(name, STUDENTS[name].wrong(index))
+    wrong = first_wrong(name, theirs)
+    assert wrong is not None, "the cases don't show it"
+    return explain(exercise, cases, expected, theirs, wrong)
+
+
+def every_mistake(explained: bool) -> list[Any]:
+    """The mistakes whose cause is found, or those whose cause isn't."""
+    found = []
+    for name, student in STUDENTS.items():
+        for index, (_, wrong, said) in enumerate(student.mistakes):
+            marks = [pytest.mark.slow] if name in LONG and index else []
+            if (said is not None) == explained:
+                found.append(pytest.param(name, index, marks=marks, id=f"{name}-{wrong}"))
+    return found
+
+
+@pytest.mark.parametrize("name", STUDENTS)
+def test_another_form_of_the_right_solution_agrees(name: str) -> None:
+    assert first_wrong(name, results_of(name, STUDENTS[name].code)) is None
+
+
+@pytest.mark.parametrize(("name", "index"), every_mistake(explained=True))
+def test_says_the_cause(name: str, index: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explanation, "SECONDS", 600)  # however busy the machine is
+    assert STUDENTS[name].mistakes[index][2] in said_of(name, index)
+
+
+@pytest.mark.parametrize(("name", "index"), every_mistake(explained=False))
+def test_says_nothing_where_no_change_is_the_cause(
+    name: str, index: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explanation, "SECONDS", 0.3)
+    assert said_of(name, index) == ""
+
+
+def test_at_least_four_mistakes_of_each_of_30_exercises_and_200_in_all() -> None:
+    of_each = {name: len(student.mistakes) for name, student in STUDENTS.items()}
+    assert sum(count >= 4 for count in of_each.values()) >= 30
+    assert sum(of_each.values()) >= 200
+    found = [said for student in STUDENTS.values() for *_, said in student.mistakes if said is not None]
+    assert len(found) >= 0.9 * sum(of_each.values())
+
+
+def test_says_nothing_of_what_is_right() -> None:
+    exercise, cases, expected = cases_of("layer_norm")
+    assert explain(exercise, cases, expected, expected, "grad_input") == ""
+
+
+def test_the_exercise_has_its_own_words() -> None:
+    assert said_of("layer_norm", 1) == (
+        "This is the right grad_input without `- normalized * projection`. The path through the variance is missing: "
+        "each number moves it, and so all normalized numbers."
+    )
+
+
+def test_a_schedule_is_as_if() -> None:
+    assert said_of("linear_lr", 0) == (
+        "The lr is as if it were the right one without the `min` of `min(count, self.total_iters)` in `progress = "
+        "min(count, self.total_iters) / max(1, self.total_iters)`. After total_iters the lr stays."
+    )
+
+
+def test_two_changes_are_both_told() -> None:
+    exercise, cases, expected = cases_of("layer_norm")
+    code = STUDENTS["layer_norm"].code.replace("dxhat = g * self.param.weight.reshape(-1)", "pass")
+    code = code.replace(" + dvar * 2 * centered / F", "")
+    assert explain(exercise, cases, expected, results_of("layer_norm", code), "grad_input") == (
+        "This is the right grad_input without `- normalized * projection`, and without `* weight` in "
+        "`grad_normalized = grad_output * weight`."
+    )
+
+
+def test_a_cause_of_one_setting_must_hold_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explanation, "SECONDS", 0.5)
+    exercise, cases, expected = cases_of("layer_norm")
+    theirs = results_of("layer_norm", STUDENTS["layer_norm"].wrong(1))
+    theirs[-1] = {**theirs[-1], "grad_input": theirs[-1]["grad_input"] + 1}
+    assert explain(exercise, cases, expected, theirs, "grad_input") == ""
+
+
+@pytest.mark.parametrize("name", every_exercise().exercises)
+def test_the_plain_form_of_our_code_computes_the_same(name: str) -> None:
+    exercise = every_exercise().exercises[name]
+    if isinstance(exercise.owner, ops.Operation):
+        pytest.skip("its formulas are in its docstring")
+    cases = exercise.cases()[:3]
+    text = CodeText(exercise, cases)
+    for number, case in enumerate(cases):
+        right, own = case.run(exercise.owner), text.run({}, number)
+        assert own.keys() == right.keys()
+        assert all(same(own[tensor], right[tensor]) for tensor in right)
+
+
+@pytest.mark.parametrize("name", ["glu", "layer_norm", "max_pool1d"])
+def test_changes_at_once_compute_what_each_computes_alone(name: str) -> None:
+    exercise, cases, _ = cases_of(name)
+    text = CodeText(exercise, cases)
+    candidates = list(text.candidates(0))[::7]
+    alone = [outcome(text, each) for each in candidates]
+    text.prepare(candidates)
+    assert sum(map(bool, alone)) > 10
+    for own, each in zip(alone, candidates, strict=True):
+        at_once = outcome(text, each)
+        assert own.keys() == at_once.keys()
+        assert all(same(at_once[tensor], own[tensor]) for tensor in own)
+
+
+def outcome(text: CodeText, candidate: Any) -> Results:
+    """What a change computes in the first case, nothing where it raises."""
+    try:
+        return {tensor: np.array(value) for tensor, value in text.results(candidate, 0).items()}
+    except Exception:  # a change may break the code in any way
+        return {}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_each_sentence_is_of_a_change_that_can_be_made(name: str) -> None:
+    exercise, cases, _ = cases_of(name)
+    is_optimizer = isinstance(exercise.owner, type) and issubclass(exercise.owner, Optimizer)
+    texts: list[Any] = [UpdateText(exercise, cases, True) if is_optimizer else FormulaText(exercise, cases)]
+    if not isinstance(exercise.owner, ops.Operation):
+        texts.append(CodeText(exercise, cases))
+    words, formulas = set(), set()
+    for text in texts:
+        for each in candidates_of(text, len(cases)):
+            words |= {each.edits[0][1].words, f"{each.edits[0][1].words}, in {each.name}"}
+        formulas |= {ast_text for unit in text.units for ast_text in expressions(unit)}
+    for written in MISTAKES[name]:
+        right, arrow, _ = written.partition(ARROW)
+        assert (right in formulas) if arrow else (written in words), written
+
+
+def candidates_of(text: Any, num_cases: int) -> list[Any]:
+    """The single changes in the first case in which the text can be evaluated."""
+    for number in range(num_cases if text.units else 0):
+        try:
+            return list(text.candidates(number))
+        except (NameError, ValueError):  # formulas in words that aren't Python's, or of another shape
+            continue
+    return []
+
+
+def expressions(unit: Any) -> set[str]:
+    """The text of each expression in a tree."""
+    return {ast.unparse(node) for node in ast.walk(unit) if isinstance(node, ast.expr)}
