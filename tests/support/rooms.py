@@ -48,14 +48,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plotting": ARRAYS | {"run_directory"},
     "run": RUNNING,
     "use": RUNNING | {"run"},
-<<<<<<< HEAD
     "unroll": TRAINED
     | {"trace", "streams", "data", "config", "run_directory", "trainer", "run", "check.whole_step"},
     "exercises": JUDGING | {"check.catalogue", "registry", "config", "run_directory", "plotting"},
-=======
-    "unroll": TRAINED | {"trace", "streams", "data", "config", "run_directory", "trainer", "run"},
-    "exercises": JUDGING | {"check.catalogue", "registry", "config", "run_directory"},
->>>>>>> 066269e7ddf8fef3b2397f6a8d91d0a889c3a527
     "cli": {"messages", "errors", "config", "step", "run", "use", "plotting", "unroll", "exercises"}
     | {"check.catalogue", "functions"},
     "__main__": {"cli"},
