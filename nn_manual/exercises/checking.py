@@ -73,7 +73,7 @@ def draw(checked: Checked, output: Path) -> str:
     answer, _ = run_file(request._replace(jacobian_of=wrong))
     if exercise is None or not answer.results or isinstance(answer.results[0], Failure):
         return f"no picture: {wrong} has no Jacobian that is small enough"
-    found = Found(int(answer.results[0]["index"]), answer.results[0]["jacobian"])
+    found = Found(int(answer.results[0]["case"]), answer.results[0]["jacobian"])
     plot_jacobians(beside_the_true_one(exercise, cases, found, wrong), output)
     return f"{output}: the Jacobian of {wrong}, yours and the true one"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from nn_manual.arrays import Array
+from nn_manual.exercises.formulas import Formula
 
 #: What a component computes from a case, by the names of formulas: output, grad_input, grad_weight, ...
 Results: TypeAlias = dict[str, Array]
@@ -70,6 +71,10 @@ class Exercise(ABC):
     @abstractmethod
     def wanted(self) -> str:
         """What the reader's code must do, in a sentence: "Write grad_weight, return grad_input."."""
+
+    def formulas(self) -> list[Formula]:
+        """The formulas, where they aren't those of the owner's docstring."""
+        return []
 
     def accepts(self, own: Any) -> str:
         """Why an object of the reader's file isn't a solution of this exercise, in words; empty where it may be one."""

@@ -29,7 +29,7 @@ class FormulaText(Text):
     def __init__(self, exercise: Exercise, cases: Sequence[Case]) -> None:
         super().__init__()
         self.cases = cases
-        self.lines = _lines(exercise.owner)
+        self.lines = exercise.formulas() or _lines(exercise.owner)
         self.units = [_assignment(line) for line in self.lines]
         self._before: dict[int, list[dict[str, Any]]] = {}
         self._codes: dict[int, tuple[ast.AST, CodeType]] = {}

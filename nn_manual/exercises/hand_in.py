@@ -127,7 +127,7 @@ def run(request: Request) -> Answer:
     guard.watch(own)
     if request.jacobian_of:
         found = first_wrong(exercise, cases_of(exercise, is_made=False), own, request.jacobian_of)
-        return Answer([] if found is None else [{"index": np.array(found.index), "jacobian": found.jacobian}])
+        return Answer([] if found is None else [{"case": np.array(found.case), "jacobian": found.jacobian}])
     return _run_cases(exercise, own, file, guard)
 
 

@@ -44,7 +44,7 @@ def first_wrong(exercise: Exercise, cases: Sequence[Case], own: Any, wrong: str)
 
 def beside_the_true_one(exercise: Exercise, cases: Sequence[Case], found: Found, wrong: str) -> Jacobians:
     """Both Jacobians, to be drawn."""
-    case = cases[found.index]
+    case = cases[found.case]
     true = _jacobian(case, exercise.owner, wrong)
     assert true is not None
     return Jacobians(found.jacobian, true, _differs(found.jacobian, true), str(case), wrong.removeprefix("grad_"))

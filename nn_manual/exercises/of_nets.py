@@ -79,6 +79,10 @@ class NetExercise(Exercise):
         wanted = [line for line in second if line.name != "grad_target"]
         return Lines([*forward, *first], [*wanted, *backward], ["grad_prediction", *gradients], shapes)
 
+    def formulas(self) -> list[Formula]:
+        """The lines of the net."""
+        return [*self.lines.forward, *self.lines.backward]
+
     def cases(self) -> list[Case]:
         """Batches of each kind."""
         found = []

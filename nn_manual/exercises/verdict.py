@@ -196,7 +196,7 @@ class _Compared:
             return [f"{name} is never written: it is filled with nan before your code runs.", self._where(name, wrong)]
         cause = cause_of(self._reference, self._theirs, name)
         looks = describe_difference(np.asarray(theirs, np.float64), right.astype(np.float64))
-        looks = looks.partition("; worst ")[0]  # the place and both values come below
+        looks = looks.partition("; worst ")[0].removesuffix("...").rstrip(", ")  # the place and both values come below
         lines = [f"{name} is wrong. {cause}" if cause else f"{name} is wrong: {looks}."]
         setting, kind = self._reference.inputs[case]
         if theirs.shape == right.shape:
