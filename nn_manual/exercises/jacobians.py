@@ -22,7 +22,7 @@ UPSTREAM = ("grad_output", "grad_answer")
 class Found(NamedTuple):
     """The case, by its index, whose Jacobian differs, and the reader's."""
 
-    index: int
+    case: int
     jacobian: Array
 
 
