@@ -57,7 +57,7 @@ def check_file(path: Path, worker: Worker | None = None) -> Checked:
 
 def watch(path: Path, say: Callable[[str], None]) -> None:
     """Check a file now and at every save, until somebody interrupts."""
-    seen: object = None
+    seen: object = ()  # not even that there is no file
     worker = Worker()
     try:
         while True:
