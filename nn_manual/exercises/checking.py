@@ -80,7 +80,7 @@ def draw(checked: Checked, output: Path) -> str:
 
 def watch(path: Path, say: Callable[[str], None]) -> None:
     """Check a file now and at every save, until somebody interrupts."""
-    seen: object = None
+    seen: object = ()  # not even that there is no file
     worker = Worker()
     try:
         while True:
