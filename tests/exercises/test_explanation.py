@@ -125,6 +125,15 @@ def test_says_nothing_of_what_is_right() -> None:
     assert explain(exercise, cases, expected, expected, "grad_input") == ""
 
 
+@pytest.mark.parametrize("given", [None, "an array", [1.0], np.array(["a"]), np.array(None), np.ones((2, 2), complex)])
+@pytest.mark.parametrize(("name", "wrong"), [("square", "grad_input"), ("sgd", "parameters after step 1")])
+def test_what_is_no_array_of_numbers_has_no_cause(name: str, wrong: str, given: Any) -> None:
+    exercise, cases, expected = cases_of(name)
+    theirs = [{**right, wrong: given} for right in expected]
+    assert explain(exercise, cases, expected, theirs, wrong) == ""
+    assert explain(exercise, cases, expected, [{} for _ in expected], wrong) == ""
+
+
 def test_the_exercise_has_its_own_words() -> None:
     assert said_of("layer_norm", 1) == (
         "This is the right grad_input without `- normalized * projection`. The path through the variance is missing: "
