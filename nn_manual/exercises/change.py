@@ -21,7 +21,7 @@ class Change(NamedTuple):
 
 
 def replaced(tree: ast.AST, node: ast.AST, wrong: ast.AST) -> Any:
-    """The tree with `wrong` in the place of `node`. Only the nodes above it are new, all others are the tree's."""
+    """The tree with `wrong` in the place of `node`. Only the nodes above it are new: each changed tree has its own."""
     if tree is node:
         return wrong
     copied = None

@@ -105,7 +105,8 @@ class Search:
     def _texts(self) -> Iterator[Text]:
         own = self.exercise.owner
         if isinstance(own, type) and issubclass(own, Optimizer):
-            finite = all(np.isfinite(array).all() for number in self.telling for array in self.theirs[number].values())
+            arrays = [array for number in self.telling for array in self.theirs[number].values() if _is_array(array)]
+            finite = all(np.isfinite(array).all() for array in arrays)
             for without_decay in (True,) if finite else (True, False):
                 yield UpdateText(self.exercise, self.cases, without_decay)
         else:

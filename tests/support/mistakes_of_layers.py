@@ -295,6 +295,31 @@ STUDENTS = {
             "with `mean` in the place of `sum`",
         ),
     ),
+    "group_norm": Student(
+        """
+        def backward(self, saved, grad_output):
+            normalized, std = saved
+            batch, channels = grad_output.shape[:2]
+            x, g = normalized.reshape(batch, channels, -1), grad_output.reshape(batch, channels, -1)
+            gn = g
+            if self.affine:
+                self.grad.weight[...] = (g * x).sum((0, 2))
+                if self.bias:
+                    self.grad.bias[...] = g.sum((0, 2))
+                gn = g * self.param.weight[:, None]
+            s = std.reshape(batch, self.num_groups, 1)
+            x, gn = x.reshape(batch, self.num_groups, -1), gn.reshape(batch, self.num_groups, -1)
+            dx = (gn - gn.mean(-1, keepdims=True) - x * (gn * x).mean(-1, keepdims=True)) / s
+            return dx.reshape(grad_output.shape)
+        """,
+        (" - x * (gn * x).mean(-1, keepdims=True)", "", "without `- groups(normalized) * projection`"),
+        (" - gn.mean(-1, keepdims=True)", "", "without `- grad_mean`"),
+        (" / s\n", "\n", "without `/ std`"),
+        ("gn = g * self.param.weight[:, None]", "gn = g", "without `* across(weight)`"),
+        ("(g * x).sum((0, 2))", "g.sum((0, 2))", "without `* normalized`"),
+        ("(gn * x).mean", "(gn * x).sum", "with `sum` in the place of `mean`"),
+        ("g.sum((0, 2))", "g.mean((0, 2))", "with `mean` in the place of `sum`"),
+    ),
     "prelu": Student(
         """
         def backward(self, saved, grad_output):
@@ -424,7 +449,7 @@ STUDENTS = {
             "range( ...` in the place of `one_hot_product(indices, grads, self.num_embeddings)`",
         ),
         ("self.grad.weight[...] = 0", "pass", "grad_weight is not a number in some places"),
-        ("np.add.at(self.grad.weight, saved, grad_output)", "pass", "but for its size: it is 0 everywhere"),
+        ("np.add.at(self.grad.weight, saved, grad_output)", "pass", "with 0 everywhere"),
         ("weight, saved, grad_output)", "weight, saved, -grad_output)", "with its sign turned"),
         ("weight, saved, grad_output)", "weight, saved, grad_output / len(saved))", None),
     ),

@@ -231,6 +231,22 @@ STUDENTS = {
         ),
         ("b1 * m + (1 - b1) * g", "(1 - b1) * m + b1 * g", "with `beta1` and `1 - beta1` swapped"),
     ),
+    "lion": Student(
+        """
+        def move(self, param, grad, vectors, coefficients):
+            g = -grad if self.maximize else grad
+            b1, b2 = self.betas
+            m = vectors["exp_avg"]
+            param *= 1 - self.lr * self.weight_decay
+            param -= self.lr * np.sign(b1 * m + (1 - b1) * g)
+            m[...] = b2 * m + (1 - b2) * g
+        """,
+        ("np.sign(b1 * m + (1 - b1) * g)", "(b1 * m + (1 - b1) * g)", "without the `sign`"),
+        ("b2 * m + (1 - b2) * g", "b1 * m + (1 - b1) * g", "with `beta1` in the place of `beta2`"),
+        ("param *= 1 - self.lr * self.weight_decay", "pass", "without the line"),
+        ("b1 * m + (1 - b1) * g", "g", "without `beta1 * exp_avg`"),
+        ("(1 - b1) * g", "g", "without the factor `1 - beta1`"),
+    ),
     "step_lr": Student(
         """
         def lr(self, initial_lr, count):

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.mutation.observing import head, observe, statements
-from benchmarks.mutation.operators import mistakes, replaced
+from benchmarks.mutation.operators import mistakes
 from benchmarks.mutation.replacing import replace_method
+from nn_manual.exercises.change import replaced
 
 #: For each element that a method returns, the names of the tensors that come from it.
 Returns = tuple[frozenset[str], ...]
@@ -64,7 +65,7 @@ def mutants(
     for statement in statements(tree):
         of_all = _computed(tree, statement, returns, tensors, lambda _: True)
         for mistake in mistakes(statement, values):
-            mutated = replaced(tree, mistake)
+            mutated = replaced(tree, mistake.node, mistake.wrong)
             if (text := ast.unparse(mutated)) in seen:
                 continue
             seen.add(text)
@@ -72,7 +73,7 @@ def mutants(
             if isinstance(statement, ast.Return):
                 touched = functools.partial(_holds, node=mistake.node)
                 wrong = _computed(tree, statement, returns, tensors, touched)
-            lines = ast.unparse(head(statement)), ast.unparse(head(replaced(statement, mistake)))
+            lines = ast.unparse(head(statement)), ast.unparse(head(replaced(statement, mistake.node, mistake.wrong)))
             compiled = _compiled(function, text, {"previous": previous})
             changed = replace_method(owner, method, compiled)
             yield Mutant(owner, method, mistake.operator, *lines, wrong or tensors, changed)

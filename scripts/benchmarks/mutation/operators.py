@@ -7,8 +7,6 @@ places these are: a sign goes before numbers, a transpose behind matrices.
 from __future__ import annotations
 
 import ast
-import copy
-import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -165,21 +163,3 @@ def _other_arrays(node: ast.Name, values: dict[ast.expr, Any]) -> list[str]:
         if isinstance(other, ast.Name) and isinstance(value, np.ndarray) and other.lineno <= node.lineno
     }
     return [name for name, value in known.items() if value is not values[node]]
-
-
-def replaced(tree: ast.AST, mistake: Mistake) -> Any:
-    """The tree with the mistake in it. Only the nodes above the mistake are new: each mutant has one of its own."""
-    if tree is mistake.node:
-        return mistake.wrong
-    copied = None
-    for name, value in ast.iter_fields(tree):
-        new: Any = value
-        if isinstance(value, ast.AST):
-            new = replaced(value, mistake)
-        elif isinstance(value, list):
-            parts = [replaced(part, mistake) if isinstance(part, ast.AST) else part for part in value]
-            new = value if all(map(operator.is_, parts, value)) else parts
-        if new is not value:
-            copied = copied or copy.copy(tree)
-            setattr(copied, name, new)
-    return copied or tree
