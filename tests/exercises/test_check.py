@@ -57,22 +57,24 @@ def test_wrong_says_which_where_and_on_which_inputs() -> None:
 
 CHANGED = "        layers.Linear.backward = None\n"
 
-#: Bodies of LayerNorm's backward, which begins at line 51, and what is said.
+#: The first line of LayerNorm's backward.
+FIRST = layer_norm(OPEN).partition(OPEN)[0].count("\n") + 1
+#: Bodies of it, and what is said.
 BAD = {
     "nothing yet": (OPEN, "not written yet: backward."),
-    "writes into its input": ("        grad_output *= 2\n", ":51: it writes into its input, which other code"),
+    "writes into its input": ("        grad_output *= 2\n", f":{FIRST}: it writes into its input, which other code"),
     "returns nothing": ("        x = 1\n", "grad_input is None, and not an array of numbers."),
     "a list": ("        return [1.0]\n", "grad_input is a list, and not an array of numbers."),
     "another shape": ("        return grad_output[:1]\n", "yours has shape (1, 3), right is (4, 3)"),
-    "an error": ("        x = 1\n        return x / 0\n", ":52: ZeroDivisionError: division by zero\nIt was on Lay"),
-    "prints megabytes": ("        while True: print('x' * 1000)\n", ":51: it prints more than 1,048,576 characters"),
-    "ours": ("        return super().backward(saved, grad_output)\n", ":51: it calls nn_manual's own LayerNorm.backw"),
+    "an error": ("        x = 1\n        return x / 0\n", f":{FIRST + 1}: ZeroDivisionError: division by zero\nIt was on Lay"),
+    "prints megabytes": ("        while True: print('x' * 1000)\n", f":{FIRST}: it prints more than 1,048,576 characters"),
+    "ours": ("        return super().backward(saved, grad_output)\n", f":{FIRST}: it calls nn_manual's own LayerNorm.backw"),
     "another array": ("        self.grad.weight = 1\n        return grad_output\n", "self.grad.weight[...] = ..."),
-    "too much memory": ("        return np.ones(10**9)\n", ":51: MemoryError"),
+    "too much memory": ("        return np.ones(10**9)\n", f":{FIRST}: MemoryError"),
     "ends the process": ("        import os; os._exit(3)\n", "layer_norm.py: it ends the process, with status 3"),
-    "ends it hard": ("        import ctypes; ctypes.string_at(0)\n", ":51: it ends the process with signal SIGSEGV"),
-    "leaves": ("        raise SystemExit(0)\n", ":51: SystemExit: 0"),
-    "changes the package": (CHANGED, ":51: it changes nn_manual.layers.linear.Linear.backward"),
+    "ends it hard": ("        import ctypes; ctypes.string_at(0)\n", f":{FIRST}: it ends the process with signal SIGSEGV"),
+    "leaves": ("        raise SystemExit(0)\n", f":{FIRST}: SystemExit: 0"),
+    "changes the package": (CHANGED, f":{FIRST}: it changes nn_manual.layers.linear.Linear.backward"),
 }
 QUICK = ("writes into its input", "an error", "ends the process")
 
@@ -90,7 +92,7 @@ def test_torchs_autograd_is_said_and_not_refused() -> None:
     autograd = "        import torch\n        x = torch.ones(1, requires_grad=True)\n        (x * x).sum().backward()\n"
     said = checked(autograd + RIGHT)
     assert "Everything is right." in said
-    assert "layer_norm.py:53: it asks torch's autograd for the gradient" in said
+    assert f"layer_norm.py:{FIRST + 2}: it asks torch's autograd for the gradient" in said
 
 
 def test_a_loop_without_end_is_ended_and_its_line_is_told() -> None:
@@ -99,7 +101,7 @@ def test_a_loop_without_end_is_ended_and_its_line_is_told() -> None:
     request = read(path).reference.request(file_of(path))
     answer, _ = run_file(request._replace(seconds=0.5))
     assert answer.problem is not None
-    assert (answer.problem.words, answer.problem.line) in [("it takes longer than 0.5 s", line) for line in (51, 52)]
+    assert (answer.problem.words, answer.problem.line) in [("it takes longer than 0.5 s", line) for line in (FIRST, FIRST + 1)]
 
 
 def test_what_it_prints_is_shown() -> None:

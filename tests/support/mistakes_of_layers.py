@@ -298,7 +298,7 @@ STUDENTS = {
     "group_norm": Student(
         """
         def backward(self, saved, grad_output):
-            normalized, std = saved
+            normalized, std, *_ = saved
             batch, channels = grad_output.shape[:2]
             x, g = normalized.reshape(batch, channels, -1), grad_output.reshape(batch, channels, -1)
             gn = g
@@ -556,9 +556,10 @@ STUDENTS = {
     "causal_self_attention": Student(
         """
         def backward(self, saved, grad_output):
-            x, projected, largest, total, joined, mask = saved
+            x, projected, largest, total, joined, mask, _ = saved
             q, k, v = self._split(projected)
-            p = np.exp(self._scores(q, k) - largest) / total
+            k, v = self._repeated(k), self._repeated(v)
+            p = np.exp(self._scores(q, k, None) - largest) / total
             kept = p if mask is None else p * mask
             self._map_backward("out_proj", joined, grad_output)
             (da,) = self._split(grad_output @ vars(self.param)["out_proj.weight"])
@@ -571,7 +572,11 @@ STUDENTS = {
             dk = np.einsum("bhts,bhtw->bhsw", ds, q)
             grad_projected = np.empty_like(projected)
             of_q, of_k, of_v = self._split(grad_projected)
-            of_q[...], of_k[...], of_v[...] = dq, dk, dv
+            of_q[...] = dq
+            of_k[...], of_v[...] = (self._by_group(each).sum(axis=2) for each in (dk, dv))
+            if self.positions == "rotary":
+                rotate(of_q, back=True)
+                rotate(of_k, back=True)
             self._map_backward("in_proj", x, grad_projected)
             return (grad_projected.reshape(-1, projected.shape[-1]) @ self.param.in_proj_weight).reshape(x.shape)
         """,

@@ -24,7 +24,7 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `* r`": "The reset gate multiplies b_n: its gradient has the factor r.",
     },
     "lstm": {
-        "without `+ grad_h`": LATER,
+        "without `+ grad_after`": LATER,
         "without `+ grad_c`": "The gradient from the later times is missing: c goes into the next c, too.",
         "without the line `grad_c = grad_c * f[t]`":
             "c goes into the next c times f: so its gradient is multiplied by f on the way back.",
