@@ -35,7 +35,7 @@ def statement(exercise: Exercise) -> str:
     say what it is, so that they stay.
     """
     text = plain_text(exercise.owner)
-    if not _has_way_back(exercise):
+    if isinstance(exercise, NetExercise) or not _has_way_back(exercise):
         return _before_derivation(text)
     paragraphs = _before_derivation(text).split("\n\n")
     kept = _kept([formula for paragraph in paragraphs for formula in _formulas(paragraph)])

@@ -545,7 +545,7 @@ STUDENTS = {
         ("dc = dc * f[t]", "pass", "without the line `grad_c = grad_c * f[t]`"),
         ("dc = dc + dh * o", "dc = dh * o", "without `+ grad_c`"),
         (" * (1 - tc[t] ** 2)", "", "without `* (1 - tanh_c * tanh_c)`"),
-        ("dh = dh + grad_output[t]", "dh = grad_output[t]", "without `+ grad_h`"),
+        ("dh = dh + grad_output[t]", "dh = grad_output[t]", "without `+ grad_after`"),
         ("dc * before * f[t]", "dc * c[t] * f[t]", "with `saved.c` in the place of `c_before`"),
         ("(1 - g[t] ** 2)", "(1 - g[t])", "without the factor `g`"),
         ("dc * g[t] * i[t] * (1 - i[t])", "dc * g[t] * i[t]", "without `* (1 - i)`"),
@@ -556,6 +556,8 @@ STUDENTS = {
     "causal_self_attention": Student(
         """
         def backward(self, saved, grad_output):
+            from nn_manual.layers.attention_places import rotate
+
             x, projected, largest, total, joined, mask, _ = saved
             q, k, v = self._split(projected)
             k, v = self._repeated(k), self._repeated(v)
