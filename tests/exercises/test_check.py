@@ -66,13 +66,13 @@ BAD = {
     "returns nothing": ("        x = 1\n", "grad_input is None, and not an array of numbers."),
     "a list": ("        return [1.0]\n", "grad_input is a list, and not an array of numbers."),
     "another shape": ("        return grad_output[:1]\n", "yours has shape (1, 3), right is (4, 3)"),
-    "an error": ("        x = 1\n        return x / 0\n", f":{FIRST + 1}: ZeroDivisionError: division by zero\nIt was on Lay"),
-    "prints megabytes": ("        while True: print('x' * 1000)\n", f":{FIRST}: it prints more than 1,048,576 characters"),
-    "ours": ("        return super().backward(saved, grad_output)\n", f":{FIRST}: it calls nn_manual's own LayerNorm.backw"),
+    "an error": ("        x = 1\n        return x / 0\n", f":{FIRST + 1}: ZeroDivisionError: division by zero\n"),
+    "prints megabytes": ("        while True: print('x' * 1000)\n", f":{FIRST}: it prints more than 1,048,576 char"),
+    "ours": ("        return super().backward(saved, grad_output)\n", f":{FIRST}: it calls nn_manual's own Lay"),
     "another array": ("        self.grad.weight = 1\n        return grad_output\n", "self.grad.weight[...] = ..."),
     "too much memory": ("        return np.ones(10**9)\n", f":{FIRST}: MemoryError"),
     "ends the process": ("        import os; os._exit(3)\n", "layer_norm.py: it ends the process, with status 3"),
-    "ends it hard": ("        import ctypes; ctypes.string_at(0)\n", f":{FIRST}: it ends the process with signal SIGSEGV"),
+    "ends it hard": ("        import ctypes; ctypes.string_at(0)\n", f":{FIRST}: it ends the process with signal SIG"),
     "leaves": ("        raise SystemExit(0)\n", f":{FIRST}: SystemExit: 0"),
     "changes the package": (CHANGED, f":{FIRST}: it changes nn_manual.layers.linear.Linear.backward"),
 }
@@ -101,7 +101,8 @@ def test_a_loop_without_end_is_ended_and_its_line_is_told() -> None:
     request = read(path).reference.request(file_of(path))
     answer, _ = run_file(request._replace(seconds=0.5))
     assert answer.problem is not None
-    assert (answer.problem.words, answer.problem.line) in [("it takes longer than 0.5 s", line) for line in (FIRST, FIRST + 1)]
+    assert answer.problem.words == "it takes longer than 0.5 s"
+    assert answer.problem.line in (FIRST, FIRST + 1)
 
 
 def test_what_it_prints_is_shown() -> None:

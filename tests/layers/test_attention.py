@@ -189,7 +189,7 @@ def test_torch_agrees(owner: Any, shape: Shape, bias: bool, monkeypatch: pytest.
     leaf = torch.from_numpy(input).requires_grad_()
     later = torch.ones(shape[1], shape[1], dtype=torch.bool).triu(1) if owner is CausalSelfAttention else None
     expected = theirs(leaf, leaf, leaf, attn_mask=later)[0]
-    expected.backward(torch.from_numpy(grad_output))
+    torch.autograd.backward(expected, torch.from_numpy(grad_output))
     output, saved = own.forward(input)
     assert_equal(output, expected.detach().numpy(), tolerance=TOLERANCE)
     assert leaf.grad is not None
@@ -210,7 +210,7 @@ def test_torch_agrees_on_windows_and_distances(owner: Any, window: int | None, p
     offset[:, [[not sees(own, t, s) for s in range(7)] for t in range(7)]] = -np.inf
     leaf, grad_output = torch.from_numpy(input).requires_grad_(), normal(2, 7, 8, seed=1)
     expected = theirs(leaf, leaf, leaf, attn_mask=torch.from_numpy(np.tile(offset, (2, 1, 1))))[0]
-    expected.backward(torch.from_numpy(grad_output))
+    torch.autograd.backward(expected, torch.from_numpy(grad_output))
     output, saved = own.forward(input)
     assert_equal(output, expected.detach().numpy(), tolerance=TOLERANCE)
     assert leaf.grad is not None
@@ -229,12 +229,12 @@ def test_torch_agrees_on_keys_of_several_heads(is_causal: bool, num_kv_heads: in
     leaf, grad_output = torch.from_numpy(input).requires_grad_(), normal(2, 7, 8, seed=1)
     projected = leaf @ param["in_proj_weight"].mT + param["in_proj_bias"]
     query, key, value = (
-        part.unflatten(2, (-1, 2)).transpose(1, 2)
-        for part in projected.split([8, 2 * num_kv_heads, 2 * num_kv_heads], 2)
+        torch.unflatten(part, 2, (-1, 2)).transpose(1, 2)
+        for part in torch.split(projected, [8, 2 * num_kv_heads, 2 * num_kv_heads], 2)
     )
     attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal, enable_gqa=True)
     expected = attended.transpose(1, 2).flatten(2) @ param["out_proj.weight"].mT + param["out_proj.bias"]
-    expected.backward(torch.from_numpy(grad_output))
+    torch.autograd.backward(expected, torch.from_numpy(grad_output))
     output, saved = own.forward(input)
     assert_equal(output, expected.detach().numpy(), tolerance=TOLERANCE)
     assert leaf.grad is not None
@@ -298,7 +298,7 @@ def test_torch_agrees_on_a_padding_mask(is_causal: bool) -> None:
     later = torch.ones(6, 6, dtype=torch.bool).triu(1) if is_causal else None
     expected = theirs(leaf, leaf, leaf, attn_mask=later, key_padding_mask=torch.from_numpy(~counts))[0]
     kept = torch.where(torch.from_numpy(counts)[..., None], expected, 0)
-    kept.backward(torch.from_numpy(grad_output))
+    torch.autograd.backward(kept, torch.from_numpy(grad_output))
     output, saved = model.forward(Padded(input, LENGTHS))
     assert_equal(output, kept.detach().numpy(), tolerance=TOLERANCE)
     assert leaf.grad is not None

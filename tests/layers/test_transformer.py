@@ -58,7 +58,7 @@ def assert_same(model: Sequential, theirs: torch.nn.Module, shape: Shape, dtype:
     input, grad_output = (generator.standard_normal(shape).astype(dtype) for _ in range(2))
     leaf = torch.from_numpy(input.copy()).requires_grad_()
     expected = theirs(leaf)
-    expected.backward(torch.from_numpy(grad_output))
+    torch.autograd.backward(expected, torch.from_numpy(grad_output))
     output, saved = model.forward(input)
     assert leaf.grad is not None
     found = {"input": model.backward(saved, grad_output), **vars(model.grad)}
@@ -128,7 +128,7 @@ def test_padded_layers_are_torchs_with_a_padding_mask(norm_first: bool, causal: 
     leaf = torch.from_numpy(input.copy()).requires_grad_()
     expected = theirs(leaf, mask=later, src_key_padding_mask=torch.from_numpy(~counts))
     expected = torch.where(torch.from_numpy(counts)[..., None], expected, 0)
-    expected.backward(torch.from_numpy(grad_output))
+    torch.autograd.backward(expected, torch.from_numpy(grad_output))
     input[~counts] = np.inf
     output, saved = model.forward(Padded(input, lengths))
     assert_equal(output, expected.detach().numpy(), tolerance=TOLERANCES["float64"])
