@@ -20,6 +20,7 @@ from nn_manual.model.memory import bind_buffers
 from nn_manual.optim import Clipping, Optimizer
 from nn_manual.optim.scheduler_base import Scheduled
 from nn_manual.step.train_step import differentiate, update
+from nn_manual.trace.outer_state import generators, globals_read_by
 from nn_manual.trace.proving import Recorded, fingerprint
 from nn_manual.trace.trace import CannotTrace
 from nn_manual.trace.tracer import Tracer
@@ -115,14 +116,22 @@ class TracedStep:
         return value
 
     def state(self) -> dict[str, bytes]:
-        """The state of layers, loss and optimizers, without the step's arrays, by name."""
+        """The state of layers, loss and optimizers, without the step's arrays, by name; the global variables that their
+        own code reads, and the process's generators of random numbers.
+        """
         parts = {**dict(descendants(self.model)), "loss": self.loss}
         parts |= {f"optimizer {i}": member for i, member in enumerate(self.optimizer.members) if i}
-        return {
-            f"{label} ({type(part).__name__}).{name}": fingerprint(value)
+        own = {
+            f"{label} ({type(part).__name__}).{name}": value
             for label, part in parts.items()
             for name, value in vars(part).items()
         }
+        outside = {
+            f"{label} ({type(part).__name__}): the global {name}": value
+            for label, part in parts.items()
+            for name, value in globals_read_by(type(part)).items()
+        }
+        return {name: fingerprint(value) for name, value in (own | outside | generators()).items()}
 
     def _owners(self) -> dict[int, str]:
         labels: dict[int, str] = {id(self.loss): "loss", id(self.optimizer): "optimizer"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import random
 import re
 import threading
 from collections.abc import Callable
@@ -326,4 +327,59 @@ def test_a_gradient_that_lost_its_trace_is_not_blamed_on_the_layer_before() -> N
     model = Sequential(Linear(3, 3), Spread(), Linear(3, 2))
     message = r"^1 \(Spread\)\.backward, test_formulas\.py:\d+: it returns an array that lost its trace"
     with pytest.raises(CannotTrace, match=message):
+        trace_step(model, MSELoss(), SGD(model, lr=1e-3), np.ones((4, 3), np.float32), np.ones((4, 2), np.float32))
+
+
+STEPS = [0, 0]
+COUNT = 0
+
+
+def _late() -> bool:
+    global COUNT
+    COUNT += 1
+    return COUNT > 150
+
+
+class CountedInAList(Tanh):
+    """Wrong after many steps."""
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        STEPS[0] += 1
+        return super().backward(saved, grad_output) * (1.5 if STEPS[0] > 150 else 1)
+
+
+class CountedByAFunction(Tanh):
+    """Wrong after many steps."""
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        return super().backward(saved, grad_output) * (1.5 if _late() else 1)
+
+
+class SeldomDrawn(Tanh):
+    """Wrong now and then."""
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        return super().backward(saved, grad_output) * (1.5 if np.random.rand() < 0.01 else 1)
+
+
+class SeldomDrawnByPython(Tanh):
+    """Wrong now and then."""
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        return super().backward(saved, grad_output) * (1.5 if random.random() < 0.01 else 1)
+
+
+@pytest.mark.parametrize(
+    ("layer", "what"),
+    [
+        (CountedInAList(), r"1 \(CountedInAList\): the global STEPS"),
+        (CountedByAFunction(), r"1 \(CountedByAFunction\): the global COUNT"),
+        (SeldomDrawn(), "the state of NumPy's random numbers"),
+        (SeldomDrawnByPython(), "the state of Python's random numbers"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_what_a_step_keeps_outside_of_its_objects_is_seen(layer: Tanh, what: str) -> None:
+    model = Sequential(Linear(3, 3), layer, Linear(3, 2))
+    with pytest.raises(CannotTrace, match=f"^{what} changes from step to step"):
         trace_step(model, MSELoss(), SGD(model, lr=1e-3), np.ones((4, 3), np.float32), np.ones((4, 2), np.float32))
