@@ -84,7 +84,7 @@ def _not_measured(config: RunConfig) -> Iterator[str]:
     if config.compiled:
         unknown.append("what of it is compiled")
     if config.gradient_check.every:
-        unknown.append("how many steps are proven together")
+        unknown.append("how many steps are proven together, and in how much memory")
     yield (
         f"not measured above {MOST_MEASURED:,} parameters: {'; '.join(unknown)}. --measure makes a step to find out, "
         "which takes the time and the memory of one"
