@@ -37,9 +37,9 @@ class Sizes(NamedTuple):
 
 
 class Needed(NamedTuple):
-    """Bytes: of parameters, gradients and the optimizer's vectors; of a step beside them; of the check at its peak, more
-    than these: torch, a step that is proven by itself, as the first one is, or those that wait to be proven together;
-    and of the plan while it is made.
+    """Bytes: of parameters, gradients and the optimizer's vectors; of a step beside them; of what its proof takes more
+    at its peak: torch, and a step that is proven by itself, as the first one is, or those that wait to be proven
+    together; and of the plan while it is made.
     """
 
     model: int

@@ -126,7 +126,8 @@ def _drawn_steps(
 ) -> Iterator[tuple[dict[str, Array], dict[str, float]]]:
     """Steps in float64 on the recorded batch, its input scaled to 1, with parameters that are drawn at random. Of each:
     the magnitudes that torch finds of the tensors with these `names`, and the largest magnitude of each layer's
-    grad_output. Steps that don't run, or give a number that isn't finite, are left out; of a large batch, its first rows are taken.
+    grad_output. Steps that don't run, or give a number that isn't finite, are left out. Of a large batch, the first
+    rows are taken.
     """
     generator = np.random.default_rng(0)
     for _ in range(NUM_DRAWS):

@@ -89,8 +89,9 @@ class Prover:
         return checks
 
     def begin(self, count: int, num_steps: int) -> None:
-        """Begin an epoch after `count` of the `num_steps` steps in it that are checked. The last bit of what torch finds of a
-        step may depend on its row in the ring. So its place in the epoch decides the row, in a run that goes on, too.
+        """Begin an epoch after `count` of the `num_steps` steps in it that are checked. The last bit that torch finds
+        of a step may depend on its row in the ring. So its place in the epoch decides the row, in a run that goes on,
+        too.
         """
         self.flush()
         self.groups.begin(num_steps)

@@ -68,8 +68,8 @@ class Copy(NamedTuple):
 
 class Ring:
     """Room for up to `num_steps` steps of one plan, carved from `memory`, whose limit has room for torch's versions of
-    these steps, too. There are rows for no more steps than wait at once. There is no room for a step that is too large, or where fewer steps fit than FEWEST_STEPS or than
-    torch computes at once.
+    these steps, too. There is none for a step that is too large, or where fewer steps fit than FEWEST_STEPS or than
+    torch computes at once. There are rows for no more steps than wait at once.
 
     `tensors` has by name each tensor that forward and backward computed, (num_steps, ...). `before` is where the
     updates start from, (num_steps, parameters), and `grad` the gradient that they use. Where `with_updates` says that

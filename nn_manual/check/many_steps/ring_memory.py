@@ -7,10 +7,9 @@ import numpy as np
 from nn_manual.arrays import Array
 
 #: Where a step is proven by itself, ours of the tensors that are compared wait for torch's run, which takes twice as
-#: much: its values and gradients, and what it keeps for its backward. Measured: 2.0 in nets of wide layers with batches of
-#: 2,048 and 8,192 examples, 1.9 in config/gpt.yaml.
+#: much: its values and gradients, and what it keeps for its backward. Measured: 2.0 in nets of wide layers with batches
+#: of 2,048 and 8,192 examples, 1.9 in config/gpt.yaml.
 OF_TORCH_ALONE = 2
-
 
 #: The most bytes of a step. Copies of more bytes cost as much as the saved calls of torch: the step of the
 #: 784-512-512-10 net, with 12 MB, takes 1.15 times as long as alone, that of config/digits_convnet.yaml, with 2.8 MB,
@@ -26,8 +25,8 @@ def proven_alone(tensors: int, parameters: int, vectors: int) -> int:
 
 
 class RingMemory:
-    """Memory for steps that wait and for torch's versions of them, up to `limit` bytes. The steps alone lie in the bytes
-    that are taken here: those of one ring at a time, because the steps of one are proven before another one is used.
+    """Memory for steps that wait and for torch's versions of them, up to `limit` bytes. Only the steps lie in what is
+    taken here: those of one ring at a time, because the steps of one are proven before another one is used.
     """
 
     def __init__(self, limit: int) -> None:
@@ -42,8 +41,8 @@ class RingMemory:
         return self._bytes.nbytes
 
     def taken(self, num_bytes: int) -> Array:
-        """At least so many bytes. Where they are more than before, they are new ones: the other rings have the old ones.
-        Raises MemoryError, with a note that names the setting.
+        """At least so many bytes. Where they are more than before, they are new: other rings have the old ones. Raises
+        MemoryError, with a note that names the setting.
         """
         if num_bytes > self.num_bytes:
             size = max(num_bytes, min(2 * self.num_bytes, self.limit))  # shapes that grow are many
