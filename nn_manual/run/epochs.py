@@ -53,13 +53,15 @@ def train(
                     gradients.append_mismatch(training.trainer.num_steps, end.report)
                 raise
         with training.trainer.averaged_weights():  # the weights that were evaluated
-            return writer.finish(training, origin)
+            summary = writer.finish(training, origin)
     except BaseException as end:
         training.group.claim_last_word()
         if training.trainer.prover is not None:  # who goes on makes the last steps again
             training.trainer.prover.drop()
         _say_how_it_ended(training, directory, writer, origin, end)
         raise
+    writer.draw()
+    return summary
 
 
 def _note_processes(training: TrainingRun, writer: RunWriter | NoWriter) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,21 +74,33 @@ def _check_schedule(config: RunConfig, split: Split, model: Sequential) -> None:
 
 def check_machine(config: RunConfig) -> None:
     """Raise NoNumba, and ConfigError with the key's place for a BLAS and threads that aren't there."""
-    checks: dict[str, Callable[[], object]] = {
-        "gradient_check.threads": partial(check_threads, "gradient_check.threads", config.gradient_check.threads)
-    }
     if config.compiled:
         check_numba()
-        checks |= {
-            "blas": partial(check_choice, Choice(config.blas)),
-            "threads": partial(check_threads, "threads", config.threads),
-            "loop_threads": partial(check_threads, "loop_threads", config.loop_threads),
-        }
-    for name, check_it in checks.items():
-        try:
-            check_it()
-        except ConfigError as error:
-            raise ConfigError(f"{config.places.get(name, name)}: {error}") from None
+        with _placed(config, "blas"):
+            check_choice(Choice(config.blas))
+    check_limits(config)
+
+
+def check_limits(config: RunConfig) -> None:
+    """Raise ConfigError, with the key's place, for more threads than cores are free, and for a `gradient_check.memory`
+    that exceeds the machine's.
+    """
+    counts = {"gradient_check.threads": config.gradient_check.threads}
+    if config.compiled:
+        counts |= {"threads": config.threads, "loop_threads": config.loop_threads}
+    for name, count in counts.items():
+        with _placed(config, name):
+            check_threads(name, count)
+    _check_memory_of_check(config)
+
+
+@contextmanager
+def _placed(config: RunConfig, name: str) -> Iterator[None]:
+    """The context in which the place of the key `name` comes before a ConfigError."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{config.places.get(name, name)}: {error}") from None
 
 
 def _check_composites(config: RunConfig, split: Split, model: Sequential) -> None:
@@ -122,11 +134,14 @@ def _check_memory(config: RunConfig) -> None:
             f"{config.places.get(path, path)}: {largest} has {num_parameters(largest):,} parameters; with their "
             f"gradients, the model takes {needed / 2**30:,.0f} GiB, and this machine has {memory / 2**30:,.0f}"
         )
-    check = config.gradient_check
+    _check_memory_of_check(config)
+
+
+def _check_memory_of_check(config: RunConfig) -> None:
+    check, memory = config.gradient_check, machine_memory()
     if check.every and check.num_bytes > memory:
-        place = config.places.get("gradient_check.memory", "gradient_check.memory")
-        found = f"gradient_check.memory is {check.memory}, and this machine has {memory / 10**9:,.0f} GB"
-        raise ConfigError(f"{place}: {found}")
+        with _placed(config, "gradient_check.memory"):
+            raise ConfigError(f"gradient_check.memory is {check.memory}, and this machine has {memory / 10**9:,.0f} GB")
 
 
 @quiet
@@ -135,6 +150,7 @@ def check(config: RunConfig) -> GradientReport:
     and of `start_from_file`, and NotFiniteError where a right formula gives a number that isn't finite, because of the
     data or the parameters at the start.
     """
+    check_limits(config)
     split, model = load(config)
     start_from_file(config, split, model)
     # Here, because it loads torch: an error in the data is reported without waiting for that.

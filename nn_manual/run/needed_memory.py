@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nn_manual.arrays import DTYPES, Shape, size_of
+from nn_manual.check.many_steps.ring_memory import LARGEST_STEP, proven_alone
 from nn_manual.config import RunConfig
+from nn_manual.data import num_batches
 from nn_manual.data.reading import machine_memory
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.model import Sequential
@@ -16,6 +18,8 @@ from nn_manual.model.ties import Ties
 #: A step keeps the outputs of its layers, and what backward needs beside them: 0.9 to 1.8 times as much again in the
 #: nets of config/ but lstm.yaml, whose loop keeps five times its outputs.
 OF_OUTPUTS = 1.5
+#: torch itself, once it is imported and has run a step. Measured: 270 MB with torch 2.13 for a processor alone.
+TORCH_ITSELF = 270_000_000
 #: A trace, its proof and the plan's constants take so many vectors as long as the parameters: measured on GPTs of 45
 #: and 124 million parameters.
 VECTORS_OF_PLAN = 5
@@ -33,8 +37,9 @@ class Sizes(NamedTuple):
 
 
 class Needed(NamedTuple):
-    """Bytes: of parameters, gradients and the optimizer's vectors; of a step beside them; of its proof, which keeps
-    torch's parameters and gradients, and both sides of an update; and of the plan while it is made.
+    """Bytes: of parameters, gradients and the optimizer's vectors; of a step beside them; of what its proof takes more
+    at its peak: torch, and a step that is proven by itself, as the first one is, or those that wait to be proven
+    together; and of the plan while it is made.
     """
 
     model: int
@@ -57,26 +62,45 @@ def needed_memory(config: RunConfig, input_shape: Shape) -> Needed:
     """What a run of this config needs, about, with training inputs of this shape."""
     sizes, itemsize = sizes_of(config), DTYPES[config.dtype].itemsize
     batch_size = min(config.batch_size, input_shape[0])
-    step = round(OF_OUTPUTS * _outputs(config, input_shape[1:]) * batch_size) * itemsize
-    proof = step + itemsize * (2 * sizes.parameters + 2 * (sizes.parameters + sizes.vectors))
+    outputs, compared = (number * batch_size * itemsize for number in _numbers(config, input_shape[1:]))
+    step = round(OF_OUTPUTS * outputs)
     plan = step + itemsize * VECTORS_OF_PLAN * sizes.parameters
     return Needed(
         model=itemsize * (sizes.parameters + sizes.gradients + sizes.vectors),
         step=step,
-        proof=proof if config.gradient_check.every else 0,
+        proof=_of_proof(config, sizes, compared, input_shape[0]) - step if config.gradient_check.every else 0,
         plan=plan if config.compiled else 0,
     )
 
 
-def _outputs(config: RunConfig, example_shape: Shape) -> int:
-    """How many numbers all layers together put out for one example; 0 where nobody knows."""
+def _of_proof(config: RunConfig, sizes: Sizes, compared: int, num_examples: int) -> int:
+    """The bytes of a step and of all that its proof takes, from those of what is compared beside parameters."""
+    itemsize, check = DTYPES[config.dtype].itemsize, config.gradient_check
+    tensors = compared + sizes.gradients * itemsize
+    vectors = sizes.vectors * itemsize
+    alone = proven_alone(tensors, sizes.parameters * itemsize, vectors)
+    is_kept = tensors + sizes.parameters * itemsize + vectors <= LARGEST_STEP
+    of_epoch = num_batches(num_examples, config.batch_size) // check.every
+    together = min(check.num_bytes, of_epoch * alone) if is_kept else 0
+    return TORCH_ITSELF + max(alone, together)
+
+
+def _numbers(config: RunConfig, example_shape: Shape) -> tuple[int, int]:
+    """How many numbers all layers together put out for one example, and how many the check compares: these outputs and
+    their gradients, those of composites too, and what passes from a composite to its layers. 0 where nobody knows.
+    """
     layers = {str(index): layer for index, layer in enumerate(config.model)}
     try:
-        rows = [row for row in rows_of(layers, (NUM_EXAMPLES, *example_shape)) if not row.layer.children()]
+        rows = list(rows_of(layers, (NUM_EXAMPLES, *example_shape)))
     except Exception as error:  # only a check asks a user's layer for all of this, and an estimate must end no run
         raise_if_nobodys_fault(error)
-        return 0
-    return sum(size_of(row.output_shape) for row in rows if row.output_shape is not None)
+        return 0, 0
+    known = [(row, size_of(row.output_shape)) for row in rows if row.output_shape is not None]
+    # A layer in a composite has an input of its own there, about as large as its output.
+    return (
+        sum(size for row, size in known if not row.layer.children()),
+        sum(2 * size * (2 if row.name.startswith(" ") else 1) for row, size in known),
+    )
 
 
 def note_of_memory(config: RunConfig, input_shape: Shape) -> str | None:

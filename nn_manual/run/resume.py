@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nn_manual.config import RunConfig, dump_config, load_config, reported
-from nn_manual.errors import ConfigError, DataError
+from nn_manual.errors import ConfigError, DataError, raise_if_out_of_memory
 from nn_manual.messages.text import counted, one_line, shell_word
 from nn_manual.run.agreement import agree
 from nn_manual.run.changes import MAY_CHANGE, changes, differences, values_of
@@ -176,6 +176,7 @@ def _check_sizes(directory: Path, sizes: dict[str, int], num_epochs: int) -> Non
                 start = 0 if name == metrics.METRICS_FILE else file.seek(max(size - 1, 0))
                 content = file.read(min(size, found) - start) if start < found else b""
         except OSError as error:
+            raise_if_out_of_memory(error)
             raise DataError(f"{path}: can't be read: {error.strerror}") from error
         if found < size:
             raise DataError(f"{path}: has {counted(found, 'byte')}, and had {size:,} when the checkpoint was written")

@@ -120,6 +120,9 @@ class NoWriter:
         """An empty summary."""
         return {}
 
+    def draw(self) -> None:
+        """See RunWriter."""
+
 
 def writer_of(directory: Path, group: ProcessGroup, *, has_log: bool = False) -> RunWriter | NoWriter:
     """The writer of the run directory on this process: the first process of a group writes, and no other. Every process

@@ -12,7 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split
 from nn_manual.errors import DataError, GradientMismatch
-from nn_manual.messages.text import noted
+from nn_manual.messages.text import noted, shell_word
 from nn_manual.plotting import plot_runs
 from nn_manual.run.bundle import keep
 from nn_manual.run.event_log import EventLog
@@ -136,7 +136,7 @@ class RunWriter:
             files.write_json(within(self.directory, metrics.SUMMARY_FILE), summary)
 
     def finish(self, training: TrainingRun, origin: Mapping[str, Any]) -> dict[str, Any]:
-        """Write the weights, the summary and the figure; returns the summary."""
+        """Write the weights and the summary; returns the summary."""
         directory, model, tally = self.directory, training.trainer.model, training.tally
         sha256 = write_weights(within(directory, metrics.WEIGHTS_FILE), model.state_dict(aliases=False))
         summary: dict[str, Any] = {
@@ -162,5 +162,14 @@ class RunWriter:
             best_sha256 = write_weights(within(directory, BEST_FILE), training.best_weights)
             summary["best"] = {**training.best, "sha256": best_sha256}
         files.write_json(within(directory, metrics.SUMMARY_FILE), summary)
-        plot_runs([directory], within(directory, FIGURE_FILE))
         return summary
+
+    def draw(self) -> None:
+        """Draw the figure of a run that has finished. An error says that nothing else is missing."""
+        try:
+            plot_runs([self.directory], within(self.directory, FIGURE_FILE))
+        except BaseException as error:
+            run, figure = (shell_word(path) for path in (self.directory, self.directory / FIGURE_FILE))
+            error.add_note(f"the training has ended: only the figure is missing in {self.directory}")
+            error.add_note(f"to draw it: nn-manual plot {run} -o {figure}")
+            raise

@@ -23,7 +23,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from nn_manual.arrays import Array
-from nn_manual.errors import DataError
+from nn_manual.errors import DataError, raise_if_out_of_memory
 from nn_manual.run_directory.files import read_file, sync_directory
 from nn_manual.run_directory.records import read_object
 from nn_manual.run_directory.values import SHA256, FileName, validated
@@ -61,6 +61,7 @@ def checkpoints_of(run: Path) -> list[Path]:
     except FileNotFoundError:
         return []
     except OSError as error:
+        raise_if_out_of_memory(error)
         raise DataError(f"{folder}: can't be read: {error.strerror}") from error
     found = [(step, name) for name in names if (step := step_of(Path(name))) is not None]
     paths = [within(run, CHECKPOINTS_DIRECTORY, name) for _, name in sorted(found, reverse=True)]

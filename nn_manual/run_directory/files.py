@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from nn_manual.errors import DataError
+from nn_manual.errors import DataError, raise_if_out_of_memory
 from nn_manual.opening import not_to_be_replaced
 from nn_manual.run_directory.lock import LOCK_FILE
 
@@ -225,6 +225,7 @@ def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
+        raise_if_out_of_memory(error)
         raise DataError(f"{path}: can't be read: {error.strerror}") from error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from nn_manual.errors import DataError
+from nn_manual.errors import DataError, raise_if_out_of_memory
 from nn_manual.messages.text import LONGEST_VALUE, one_line
 from nn_manual.run_directory.files import read_file
 
@@ -51,6 +51,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
             yield from file
     except OSError as error:
+        raise_if_out_of_memory(error)
         raise DataError(f"{path}: can't be read: {error.strerror}") from error
 
 

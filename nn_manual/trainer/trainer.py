@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 from nn_manual.arrays import Array, Padded, check_arrays, unpadded
 from nn_manual.compile.blas import BlasName, Choice
 from nn_manual.compile.plans import may_compile
-from nn_manual.data import Examples, batches
+from nn_manual.data import Examples, batches, num_batches
 from nn_manual.data.batches import check_batches, without_lengths
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -296,8 +296,10 @@ class Trainer:
         self.start_epoch(epoch)
         if self.prover is not None:
             is_whole = len(examples.input) >= (first + 1) * batch_size  # the last batch, if smaller, is a first again
-            before = self.num_steps // self.check_every - (self.num_steps - first) // self.check_every
-            self.prover.begin(before if is_whole else 0)
+            start = self.num_steps - first
+            end = start + num_batches(len(examples.input), batch_size)
+            before, after = (each // self.check_every - start // self.check_every for each in (self.num_steps, end))
+            self.prover.begin(before if is_whole else 0, after)
         if self._compiled_slices is not None:
             self._compiled_slices.num_rows = min(batch_size, len(examples.input))
         if self._compiled is None:

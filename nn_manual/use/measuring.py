@@ -9,9 +9,10 @@ from typing import NamedTuple
 from nn_manual.arrays import Array
 from nn_manual.compile.program import program
 from nn_manual.config import RunConfig
-from nn_manual.data import Split, batches
+from nn_manual.data import Split, batches, num_batches
 from nn_manual.errors import NNManualError
 from nn_manual.run.loading import load
+from nn_manual.run.needed_memory import TORCH_ITSELF
 from nn_manual.run.training_run import TrainingRun
 from nn_manual.trace.step import trace_step
 from nn_manual.trace.step_cost import num_multiplications, peak_memory
@@ -20,9 +21,10 @@ from nn_manual.trainer.trainer import Trainer
 
 
 class FirstStep(NamedTuple):
-    """A trainer that has made no step, and the batch of its first step."""
+    """A trainer that has made no step, the steps of an epoch, and the batch of the first one."""
 
     trainer: Trainer
+    num_steps: int
     input: Array
     target: Array
 
@@ -51,7 +53,8 @@ def _first_step(config: RunConfig, split: Split | None) -> FirstStep | NNManualE
         # Nothing is compiled yet.
         plain = dataclasses.replace(config, compiled=False, blas=None, threads=None, loop_threads=None)
         trainer = TrainingRun(plain, split, model).trainer
-        return FirstStep(trainer, *next(batches(split.train, config.batch_size, config.seed, epoch=0)))
+        num_steps = num_batches(len(split.train.input), config.batch_size)
+        return FirstStep(trainer, num_steps, *next(batches(split.train, config.batch_size, config.seed, epoch=0)))
     except NNManualError as error:
         return error
 
@@ -96,8 +99,13 @@ def _how_checked(config: RunConfig, step: FirstStep | NNManualError) -> str:
     except NNManualError as error:
         return f"{steps}; how many are proven together isn't known: {_first_line(error)}"
     if found.reason:
-        return f"{steps}, each proven by itself: {found.reason}"
-    return f"{steps}, up to {found.num_steps} proven together in {_megabytes(found.num_bytes)}"
+        taken = f"{_megabytes(found.of_each)}, and torch itself {_megabytes(TORCH_ITSELF)}"
+        return f"{steps}, each proven by itself in {taken}: {found.reason}"
+    said = f"{steps}, up to {found.num_steps} proven together in {_megabytes(found.num_steps * found.of_each)}"
+    of_epoch = step.num_steps // config.gradient_check.every
+    if 0 < of_epoch < found.num_steps:
+        said += f", those of an epoch in {_megabytes(of_epoch * found.of_each)}"
+    return said
 
 
 def _megabytes(num_bytes: int) -> str:

@@ -15,7 +15,7 @@ from nn_manual.data.reading import machine_memory
 from nn_manual.messages.text import one_line, wrapped
 from nn_manual.model import Sequential
 from nn_manual.model.summary import NUM_EXAMPLES, LayerRow, ModelSummary, rows_of, shown
-from nn_manual.run.loading import quiet
+from nn_manual.run.loading import check_limits, quiet
 from nn_manual.run.needed_memory import Sizes, in_bytes, sizes_of
 from nn_manual.use.measuring import measured, steps_checked
 
@@ -31,8 +31,9 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
     checked. A step is made to find out what only a step can show, if the model is small or with `measure`.
 
     If only the data say what shape an example has, they are read: raises DataError where this fails, and ConfigError
-    where the data don't fit the model.
+    where the data don't fit the model, and for threads and memory of the check that this machine doesn't have.
     """
+    check_limits(config)
     example_shape, split = config.data.example_shape, None
     if example_shape is None:
         split = loaded(config.data, config.seed, DTYPES[config.dtype])
@@ -84,7 +85,7 @@ def _not_measured(config: RunConfig) -> Iterator[str]:
     if config.compiled:
         unknown.append("what of it is compiled")
     if config.gradient_check.every:
-        unknown.append("how many steps are proven together")
+        unknown.append("how many steps are proven together, and in how much memory")
     yield (
         f"not measured above {MOST_MEASURED:,} parameters: {'; '.join(unknown)}. --measure makes a step to find out, "
         "which takes the time and the memory of one"

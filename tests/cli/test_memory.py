@@ -16,6 +16,7 @@ from text_runs import write_run
 from trained_runs import write_trained
 
 from nn_manual.check.catalogue import catalogue
+from nn_manual.check.many_steps.ring_memory import RingMemory
 from nn_manual.cli import main
 from nn_manual.data.tables import Part
 from nn_manual.layers import Linear, Tanh
@@ -202,6 +203,34 @@ class TestTrained:
         capsys.readouterr()
         monkeypatch.setattr("matplotlib.figure.Figure.savefig", numpys)
         assert said(capsys, ["plot", "run"]) == [NUMPYS]
+
+
+@pytest.mark.usefixtures("small", "with_figure")
+def test_in_the_figure_of_a_training_that_has_ended(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing has stopped it, and nothing is there to go on with."""
+    with monkeypatch.context() as patch:
+        patch.setattr("matplotlib.figure.Figure.savefig", numpys)
+        *_, ended, to_draw = found = said(capsys, [*TRAIN, UNCHECKED])
+    assert found == [NUMPYS, ended, to_draw]
+    assert ended == "the training has ended: only the figure is missing in run"
+    command = to_draw.removeprefix("to draw it: nn-manual ").split()
+    assert "stopped" not in json.loads(Path("run/summary.json").read_text())
+    assert not Path("run/loss.png").exists()
+    assert main(command) == 0
+    assert Path("run/loss.png").exists()
+
+
+@pytest.mark.usefixtures("small")
+def test_where_checked_steps_wait(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A setting takes less."""
+    taken = RingMemory.taken
+    monkeypatch.setattr(RingMemory, "taken", lambda memory, _: taken(memory, 1 << 50))
+    error, note, stopped, _ = said(capsys, TRAIN)
+    assert error.startswith("nn-manual: not enough memory: Unable to allocate ")
+    assert note == "for the steps that are proven together: a smaller gradient_check.memory takes less"
+    assert stopped == "stopped in epoch 1 at step 1; the run so far lies in run"
 
 
 FUNCTIONS = SCALE + """

@@ -173,8 +173,19 @@ def test_of_two_keys_of_one_name_the_message_says_which(
         ("threads=3", "threads must be 1 to 2, the cores that are free, not 3"),
     ):
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-        assert cli.main(["train", str(path), override, "--run-dir", str(tmp_path / "run")]) == 2
-        assert capsys.readouterr().err == f"nn-manual: override {override!r}: {message}\n"
+        for command in (["train", "--run-dir", str(tmp_path / "run")], ["summary"], ["check"]):
+            assert cli.main([*command, str(path), override]) == 2
+            assert capsys.readouterr() == ("", f"nn-manual: override {override!r}: {message}\n")
+
+
+@pytest.mark.parametrize("command", [["summary"], ["summary", "--measure"], ["check"]])
+def test_more_memory_for_the_proof_than_there_is_is_refused_once(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = "gradient_check={memory: 999999999 GB}"
+    assert cli.main([*command, str(write_config(tmp_path)), memory]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"nn-manual: override .*: gradient_check\.memory is 999999999 GB, and .* has .* GB", line)
 
 
 def refused(text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -25,6 +26,8 @@ from nn_manual.run_directory.checkpoints import (
     step_of,
     write_checkpoint,
 )
+from nn_manual.run_directory.files import read_file
+from nn_manual.run_directory.records import read_records
 
 TENSORS: dict[str, dict[str, Array]] = {
     "state.safetensors": {"0.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "0.count": np.array(3)},
@@ -213,3 +216,17 @@ class TestLinks:
         (folder / "state.safetensors").rename(tmp_path / "run" / "moved")
         (folder / "state.safetensors").symlink_to("../../moved")
         assert read_checkpoint(folder)[1].keys() == TENSORS.keys()
+
+
+@pytest.mark.parametrize("read", [checkpoints_of, lambda run: read_file(run / "file"), lambda run: [*read_records(run / "lines")]])
+def test_too_little_memory_is_no_fault_of_the_data(
+    read: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(os, "listdir", refused)
+    monkeypatch.setattr(Path, "open", refused)
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.raises(OSError, match="Cannot allocate memory"):
+        read(tmp_path)

@@ -11,8 +11,9 @@ prove it. It is listed, and doesn't fail.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,9 @@ from nn_manual.model import Sequential
 
 #: A single unit behind a kink is zero in half of the draws: in all of so many, once in 256 times.
 NUM_DRAWS = 8
+
+#: The most rows of a batch in a drawn step, which is in float64: what cancels in all rows cancels in some, too.
+MOST_ROWS = 1024
 
 #: Where the terms of a gradient cancel, what is left of them in float64 is at most this fraction of the layer's largest
 #: grad_output, from which they are made: two right sums may differ by as much. A gradient that isn't rounding alone
@@ -95,10 +99,15 @@ def zero_in_theory(model: Sequential, recorded: Recording, plan: Plan) -> tuple[
     """
     small: dict[str, npt.NDArray[np.bool_]] = {}
     not_zero: dict[str, npt.NDArray[np.bool_]] = {}
-    for values, grad_outputs in _drawn_steps(model, recorded, input_grad=plan.input_grad):
-        for item in plan.items:
-            of_rounding = CANCELLED * grad_outputs.get(item.name, 0.0)
-            for name in (plan.grad_names[f"{item.name}.{parameter}"] for parameter in item.own_parameters):
+    names = {
+        item.name: [plan.grad_names[f"{item.name}.{parameter}"] for parameter in item.own_parameters]
+        for item in plan.items
+    }
+    wanted = frozenset(itertools.chain.from_iterable(names.values()))
+    for values, grad_outputs in _drawn_steps(model, recorded, wanted, input_grad=plan.input_grad):
+        for layer, of_layer in names.items():
+            of_rounding = CANCELLED * grad_outputs.get(layer, 0.0)
+            for name in of_layer:
                 small[name] = small.get(name, True) & (values[name] <= of_rounding)
                 not_zero[name] = not_zero.get(name, False) | (values[name] > 0)
         if not any(mask.any() for mask in small.values()):  # one step is enough for most nets
@@ -113,11 +122,12 @@ def zero_in_theory(model: Sequential, recorded: Recording, plan: Plan) -> tuple[
 
 
 def _drawn_steps(
-    model: Sequential, recorded: Recording, *, input_grad: bool
+    model: Sequential, recorded: Recording, names: Collection[str], *, input_grad: bool
 ) -> Iterator[tuple[dict[str, Array], dict[str, float]]]:
     """Steps in float64 on the recorded batch, its input scaled to 1, with parameters that are drawn at random. Of each:
-    the magnitudes that torch finds of everything but buffers, and the largest magnitude of each layer's grad_output.
-    Steps that don't run, or give a number that isn't finite, are left out.
+    the magnitudes that torch finds of the tensors with these `names`, and the largest magnitude of each layer's
+    grad_output. Steps that don't run, or give a number that isn't finite, are left out. Of a large batch, the first
+    rows are taken.
     """
     generator = np.random.default_rng(0)
     for _ in range(NUM_DRAWS):
@@ -126,10 +136,10 @@ def _drawn_steps(
         except BaseException as error:  # a layer, a loss or a reference may raise anything in float64
             raise_if_nobodys_fault(error)
             continue
-        values = {pair.quantity.name: np.abs(pair.reference.numpy()) for pair in pairs}
-        values = {name: array for name, array in values.items() if name not in recorded.buffers}
-        if all(np.isfinite(array).all() for array in values.values()):
-            yield values, grad_outputs
+        pairs = [pair for pair in pairs if pair.quantity.name not in recorded.buffers]
+        if all(pair.reference.isfinite().all() for pair in pairs):
+            found = {pair.quantity.name: pair.reference.numpy() for pair in pairs}
+            yield {name: np.abs(found[name]) for name in names}, grad_outputs
 
 
 def _drawn_step(
@@ -140,8 +150,8 @@ def _drawn_step(
         # Outputs of about 1: a softmax of large scores has gradients that are next to nothing.
         parameter[...] = generator.standard_normal(parameter.shape) / math.sqrt((1, *parameter.shape)[-1])
     with Recording(double, loss) as again:
-        input, target = _of_scale_1(double_of(recorded.first.input)), double_of(recorded.loss.target)
-        run_step(double, loss, recorded.with_lengths(input), target, input_grad=input_grad)
+        input, target = (double_of(array) for array in _some_rows(recorded))
+        run_step(double, loss, recorded.with_lengths(_of_scale_1(input)), target, input_grad=input_grad)
     twin = Twin(double, loss)
     twin.anchor(double.param_arena)
     grad_outputs = {
@@ -150,6 +160,19 @@ def _drawn_step(
         if calls.grad_output is not None
     }
     return beside_torch(twin, again, Plan(double, again, input_grad=input_grad))[0], grad_outputs
+
+
+def _some_rows(recorded: Recording) -> tuple[Array, Array]:
+    """The first rows of a recorded batch, or the whole batch: where its rows have lengths, where the target has other
+    rows, and where none of the first ones counts.
+    """
+    input, target = recorded.first.input, recorded.loss.target
+    assert input is not None  # the step was recorded whole
+    assert target is not None
+    loss, some = recorded.loss.loss, target[:MOST_ROWS]
+    if recorded.lengths is not None or len(target) != len(input) or not loss.has_value(loss.denominator(some)):
+        return input, target
+    return input[:MOST_ROWS], some
 
 
 def _of_scale_1(input: Array) -> Array:

@@ -88,12 +88,14 @@ class Prover:
         self._waiting.add(i, checks, group.ring.numbers[i : i + count], None)
         return checks
 
-    def begin(self, count: int) -> None:
-        """Begin an epoch after `count` of the steps in it that are checked. The last bit of what torch finds of a
-        step may depend on its row in the ring. So its place in the epoch decides the row, in a run that goes on, too.
+    def begin(self, count: int, num_steps: int) -> None:
+        """Begin an epoch after `count` of the `num_steps` steps in it that are checked. The last bit that torch finds
+        of a step may depend on its row in the ring. So its place in the epoch decides the row, in a run that goes on,
+        too.
         """
         self.flush()
-        self._shape, self._count = None, count
+        self.groups.begin(num_steps)
+        self._shape, self._group, self._count = None, None, count
 
     @contextmanager
     def recording(self, input: Array) -> Iterator[Recording]:

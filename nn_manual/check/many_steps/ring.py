@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
+from nn_manual.check.many_steps.ring_memory import LARGEST_STEP, RingMemory
 from nn_manual.check.step.plan import Plan, gradient_names
 from nn_manual.check.step.proof import ours_of, sources_of
 from nn_manual.check.step.recording import Recording
@@ -35,11 +36,6 @@ FEWEST_STEPS = 4
 TOGETHER = 32
 #: Never one step alone: for one, torch's batch normalization has a loop of its own.
 FEWEST_ROWS = 2
-
-#: The most bytes of a step. Copies of more bytes cost as much as the saved calls of torch: the step of the
-#: 784-512-512-10 net, with 12 MB, takes 1.15 times as long as alone, that of config/digits_convnet.yaml, with 2.8 MB,
-#: 1.3 times; that of the 784-128-10 net, with 2.4 MB, 0.7 times.
-LARGEST_STEP = 2_500_000
 
 #: torch's run of a step takes so many times the memory of the tensors that are compared: its values, what it keeps for
 #: its backward, and what it adds up. Measured: 1.9 in the 64-64-10 net, 2.5 in 784-128-10, 1.8 in a net of ten layers.
@@ -71,9 +67,9 @@ class Copy(NamedTuple):
 
 
 class Ring:
-    """Room for up to `num_steps` steps of one plan, carved from `memory`, bytes, which has room for torch's versions of
+    """Room for up to `num_steps` steps of one plan, carved from `memory`, whose limit has room for torch's versions of
     these steps, too. There is none for a step that is too large, or where fewer steps fit than FEWEST_STEPS or than
-    torch computes at once.
+    torch computes at once. There are rows for no more steps than wait at once.
 
     `tensors` has by name each tensor that forward and backward computed, (num_steps, ...). `before` is where the
     updates start from, (num_steps, parameters), and `grad` the gradient that they use. Where `with_updates` says that
@@ -86,11 +82,11 @@ class Ring:
         recorded: Recording,
         model: Sequential,
         optimizer: Optimizer,
-        memory: Array,
+        memory: RingMemory,
         *,
         with_updates: bool,
     ) -> None:
-        self.plan, self._memory, self._model, self._optimizer = plan, memory, model, optimizer
+        self.plan, self._limit, self._model, self._optimizer = plan, memory.limit, model, optimizer
         self.with_updates = with_updates
         ours = ours_of(plan, recorded)
         arena = model.grad_arena
@@ -118,14 +114,15 @@ class Ring:
         self.multiple = max(
             FEWEST_ROWS, TOGETHER // math.gcd(TOGETHER, *outputs), ALIGNMENT // math.gcd(ALIGNMENT, *products)
         )
-        num_fitting = memory.nbytes // self.num_bytes
+        num_fitting = memory.limit // self.num_bytes
         self.num_steps = min(MOST_STEPS, num_fitting - num_fitting % self.multiple)
         self._copied = copied
         if self.num_steps < FEWEST_STEPS or copied > LARGEST_STEP:
             self.num_steps = 0
         #: The rows, with those that torch computes beside the last steps.
-        self.num_rows = self.num_steps + -self.num_steps % self.multiple
-        self._arrays = self._carved(forms)
+        most = self.num_steps if memory.most is None else min(self.num_steps, memory.most)
+        self.num_rows = most + -most % self.multiple
+        self._arrays = self._carved(forms, memory.taken(self.num_rows * copied))
         self.tensors = self._views({name: ours[name].shape for name in self.in_arena})
         self.before = self._state("before")
         self.after = self._state("after") if with_updates else None
@@ -148,11 +145,11 @@ class Ring:
         vectors = {name: self._arrays[f"{name} {when}"] for name in self._optimizer.vectors}
         return State(self._arrays[f"param {when}"], vectors)
 
-    def _carved(self, forms: dict[str, RowForm]) -> dict[str, Array]:
+    def _carved(self, forms: dict[str, RowForm], memory: Array) -> dict[str, Array]:
         arrays, start = {}, 0
         for name, form in forms.items():
             stop = start + self.num_rows * form.num_bytes
-            rows = self._memory[start:stop].reshape(self.num_rows, form.num_bytes)
+            rows = memory[start:stop].reshape(self.num_rows, form.num_bytes)
             size = size_of(form.shape) * form.dtype.itemsize
             arrays[name] = rows[:, :size].view(form.dtype).reshape(self.num_rows, *form.shape)
             start = stop
@@ -173,7 +170,7 @@ class Ring:
     @property
     def reason(self) -> str:
         """Why there is no room, where there is none."""
-        step, memory = self.num_bytes / 1e6, self._memory.nbytes / 1e6
+        step, memory = self.num_bytes / 1e6, self._limit / 1e6
         if self._copied > LARGEST_STEP:
             copied, most = self._copied / 1e6, LARGEST_STEP / 1e6
             return f"a step takes copies of {copied:,.1f} MB, and above {most:,.1f} MB that is faster"

@@ -14,6 +14,7 @@ from nn_manual.check.compare.threads import in_threads
 from nn_manual.check.many_steps.one_layer import NoRoom
 from nn_manual.check.many_steps.restored_step import Past, received
 from nn_manual.check.many_steps.ring import Ring
+from nn_manual.check.many_steps.ring_memory import RingMemory
 from nn_manual.check.many_steps.row_comparison import RowComparison
 from nn_manual.check.many_steps.thread_count import ThreadCount
 from nn_manual.check.step.fast_structure import Glance
@@ -37,7 +38,7 @@ class StepGroup:
     Raises CannotStack where the steps can't be proven together, NoRoom where `memory` has no room for them.
     """
 
-    def __init__(self, checker: GradientChecker, plan: Plan, memory: Array, threads: int | None = None) -> None:
+    def __init__(self, checker: GradientChecker, plan: Plan, memory: RingMemory, threads: int | None = None) -> None:
         assert checker.optimizer is not None  # a trainer's checker has one
         self.optimizer, self.plan, self._checker = checker.optimizer, plan, checker
         self.proves_updates = checker.model.num_parameters < LARGE_UPDATE

@@ -6,12 +6,11 @@ import copy
 import functools
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from nn_manual.arrays import Shape
 from nn_manual.check.compare.worst import Differences, joined
 from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.many_steps.one_layer import CannotStack, NoRoom
+from nn_manual.check.many_steps.ring_memory import RingMemory
 from nn_manual.check.many_steps.step_group import StepGroup
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ class StepGroups:
 
     def __init__(self, checker: GradientChecker, memory: int, threads: int | None) -> None:
         self._checker, self._threads = checker, threads
-        self._memory = np.empty(memory, np.uint8)  # pages that nobody writes to cost nothing
+        self._memory = RingMemory(memory)
         #: By the shape of the input; None for those whose steps are proven one by one.
         self._by_shape: dict[Shape, StepGroup | None] = {}
         #: Why steps are proven one by one, where there is memory; and whether a layer is the reason.
@@ -36,6 +35,16 @@ class StepGroups:
         sizes = (group.ring.num_steps for group in self._by_shape.values() if group)
         return max(sizes, default=int(self._has_compared))
 
+    def begin(self, num_steps: int) -> None:
+        """Up to so many steps wait at once from now on; none waits now."""
+        if self._memory.most is None or num_steps > self._memory.most:
+            self._memory.most = num_steps
+            self._forget()
+
+    def _forget(self) -> None:
+        """Let each shape have a first step again."""
+        self._by_shape = {shape: group for shape, group in self._by_shape.items() if group is None}
+
     def of(self, input_shape: Shape) -> StepGroup | None:
         """The group of the steps on inputs of this shape; None where the next one is proven by itself."""
         return self._by_shape.get(input_shape)
@@ -46,12 +55,15 @@ class StepGroups:
         checker's `compare` does.
         """
         checker, self._has_compared = self._checker, True
-        if shape in self._by_shape or self.is_of_layer or not self._memory.size:
+        if shape in self._by_shape or self.is_of_layer or not self._memory.limit:
             return checker.compare()
         zeros = copy.deepcopy(checker.judge.zeros)
         check = checker.compare()
+        taken = self._memory.num_bytes
         try:
             group = StepGroup(checker, check.plan, self._memory, self._threads)
+            if self._memory.num_bytes > taken:  # the other groups have the old bytes
+                self._forget()
             row = count % group.ring.num_steps
             found = self._found_of_first(group, check, row)
         except CannotStack as problem:

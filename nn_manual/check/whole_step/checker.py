@@ -160,13 +160,14 @@ class GradientChecker:
             raise mismatch_for(f"{words} grad_prediction is up to {np.abs(grad_prediction).max():.6g}: it must be 0")
 
     def _compared(self, step: Proof, updated: Differences | None) -> StepCheck:
-        plan, found = step.plan, self.differences(step)
+        plan, findings, found = step.plan, step.findings, self.differences(step)
+        del step  # torch's tensors aren't needed any more: what follows takes memory of its own
         if self.clipping is not None or self.update is not None:
             found = joined(found, updated or self.compare_update(plan))
         num_compared = len(found.absolute)
         assert num_compared == len(plan.quantities), f"{num_compared} tensors compared, not {len(plan.quantities)}"
         self.add_evidence(found)
-        too_coarse = self.evidence.add_findings(step.findings) if step.findings else frozenset[str]()
+        too_coarse = self.evidence.add_findings(findings) if findings else frozenset[str]()
         return StepCheck(plan, found, too_coarse)
 
     def differences(self, step: Proof) -> Differences:

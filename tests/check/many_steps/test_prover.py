@@ -271,7 +271,7 @@ def test_the_place_in_the_epoch_decides_the_row(*, is_moved: bool, monkeypatch: 
             if i % num_together == 0:
                 trainer.flush()
                 if is_moved:
-                    prover_of(trainer).begin(0)
+                    prover_of(trainer).begin(0, 12)
         return [check.absolute.tolist() for check in checks if check is not None]
 
     assert (found(1) == found(3) == found(64)) != is_moved

@@ -12,6 +12,7 @@ from proving import points, prover_of, trained, trainer_of
 from nn_manual import AdamW, BatchNorm1d, Dropout, GradientMismatch, Linear, Sequential, Tanh, Trainer
 from nn_manual.check.many_steps import ring as ring_module
 from nn_manual.check.many_steps.ring import Ring
+from nn_manual.check.many_steps.ring_memory import RingMemory
 from nn_manual.check.step.proof import ours_of
 from nn_manual.check.twin.optimizers import state_of
 from nn_manual.data import batches
@@ -146,3 +147,35 @@ def test_the_first_and_the_last_step_are_repeated_up_to_multiples() -> None:
     made.flush()
 
 
+
+
+def test_no_more_memory_is_taken_than_an_epoch_needs() -> None:
+    """In rows of 8 steps, as torch takes them. A longer epoch has new ones."""
+    made = trainer()
+    for num_steps, num_rows in ((5, 8), (3, 8), (20, 24)):
+        trained(made, points(num_steps))
+        groups = prover_of(made).groups
+        ring = ring_of(made)
+        assert (ring.num_steps, ring.num_rows, groups.most) == (256, num_rows, 256)
+        assert groups._memory.num_bytes == ring.num_rows * ring._copied < ring.num_rows * ring.num_bytes
+
+
+def test_a_shape_that_needs_more_memory_takes_it() -> None:
+    """Then, as where an epoch has more steps, the other shapes have a first step again."""
+    made = trainer()
+    for batch_size, num_shapes in ((8, 1), (2, 1), (4, 1), (2, 2), (4, 2)):
+        trained(made, points(8), batch_size)
+        assert len(prover_of(made).groups._by_shape) == num_shapes
+
+
+def test_who_gets_too_little_memory_learns_which_setting_takes_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> Any:
+        raise MemoryError("Unable to allocate 122. MiB")
+
+    memory = RingMemory(128_000_000)
+    monkeypatch.setattr(np, "empty", refused)
+    with pytest.raises(MemoryError) as raised:
+        memory.taken(1_000_000)
+    assert raised.value.__notes__ == [
+        "for the steps that are proven together: a smaller gradient_check.memory takes less"
+    ]
