@@ -12,6 +12,7 @@ from nn_manual.arrays import DTYPES
 from nn_manual.compile.blas import Choice, check_choice, check_threads
 from nn_manual.compile.compile_step import check_numba
 from nn_manual.config import RunConfig, check_sizes
+from nn_manual.config.yaml_tree import Errors, Place
 from nn_manual.data import Split, batches
 from nn_manual.data.checked import loaded
 from nn_manual.data.reading import machine_memory
@@ -19,6 +20,7 @@ from nn_manual.errors import ConfigError, NotFiniteError
 from nn_manual.layers.base import num_parameters
 from nn_manual.layers.branches import Branches
 from nn_manual.layers.composite import descendants
+from nn_manual.messages.text import print_note
 from nn_manual.model import Sequential
 from nn_manual.model.layers_fit import first_misfit
 from nn_manual.optim import ReduceLROnPlateau
@@ -72,8 +74,10 @@ def _check_schedule(config: RunConfig, split: Split, model: Sequential) -> None:
         raise ConfigError(f"{place}: {error}") from None
 
 
-def check_machine(config: RunConfig) -> None:
-    """Raise NoNumba, and ConfigError with the key's place for a BLAS and threads that aren't there."""
+def check_machine(config: RunConfig, *, goes_on: bool = False) -> None:
+    """Raise NoNumba, and ConfigError with a line for each key that asks for a BLAS or threads that aren't there. For a
+    run that goes on, and may come from another machine, a note says what to add to the command.
+    """
     checks: dict[str, Callable[[], object]] = {
         "gradient_check.threads": partial(check_threads, "gradient_check.threads", config.gradient_check.threads)
     }
@@ -84,11 +88,19 @@ def check_machine(config: RunConfig) -> None:
             "threads": partial(check_threads, "threads", config.threads),
             "loop_threads": partial(check_threads, "loop_threads", config.loop_threads),
         }
+    errors, added = Errors(), []
     for name, check_it in checks.items():
         try:
             check_it()
         except ConfigError as error:
-            raise ConfigError(f"{config.places.get(name, name)}: {error}") from None
+            errors.add(config.places.get(name, Place(name)), str(error))
+            added.append(f"{name}=null")
+    try:
+        errors.raise_if_any()
+    except ConfigError as error:
+        if goes_on:
+            error.add_note(f"to go on with what this machine has, add: {' '.join(added)}")
+        raise
 
 
 def _check_composites(config: RunConfig, split: Split, model: Sequential) -> None:
@@ -136,7 +148,8 @@ def check(config: RunConfig) -> GradientReport:
     data or the parameters at the start.
     """
     split, model = load(config)
-    start_from_file(config, split, model)
+    for note in start_from_file(config, split, model):
+        print_note(note)
     # Here, because it loads torch: an error in the data is reported without waiting for that.
     from nn_manual.check.whole_step.gradients import check_gradients
 
