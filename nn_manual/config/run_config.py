@@ -49,8 +49,8 @@ class EMA:
 @dataclass(frozen=True)
 class GradientCheck:
     """Compare every gradient with torch's at each `every`-th step; 0 turns it off. Steps are proven together, as many
-    as fit into `memory`, `128 MB`, on `threads` threads: by default on one, or on all free cores where that is faster.
-    Raises ValueError for a memory of another form.
+    as fit into `memory`, an integer and kB, MB or GB, on `threads` threads: by default on one, or on all free cores
+    where that is faster. Raises ValueError for a memory of another form.
     """
 
     every: Annotated[int, Field(ge=0)] = 1

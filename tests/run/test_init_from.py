@@ -332,14 +332,16 @@ def test_a_run_starts_there_and_goes_on_without_the_file(
 
 
 @pytest.mark.slow
-def test_a_run_without_a_checkpoint_starts_there_again(tmp_path: Path) -> None:
+def test_a_run_without_a_checkpoint_starts_there_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It alone starts such a run a second time."""
     path = write(tmp_path, small())
     run(load_config(path), tmp_path / "whole")
     before = (tmp_path / "whole" / "model.safetensors").read_bytes()
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut" / "config.yaml").write_bytes((tmp_path / "whole" / "config.yaml").read_bytes())
+    capsys.readouterr()
     resume(tmp_path / "cut")
+    assert capsys.readouterr().err.startswith(f"{tmp_path / 'cut' / 'config.yaml'}:")
     assert (tmp_path / "cut" / "model.safetensors").read_bytes() == before
 
 
