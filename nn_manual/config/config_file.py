@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -45,7 +45,7 @@ def load_config(
         arguments = builder.arguments(RunConfig, "the config", tree)
         if importer.is_used:
             arguments["layer_folder"] = importer.folder
-        places = {**_places_of_keys(tree), **builder.places}
+        places = {**dict(_places_of_keys(tree)), **builder.places}
         find_misfits(arguments, places, errors)
         find_update_misfits(arguments, places, errors)
         find_compiling_misfits(arguments, places, errors)
@@ -55,14 +55,11 @@ def load_config(
     return config
 
 
-def _places_of_keys(tree: Node) -> dict[str, Place]:
-    """The place of each key of the config, and of each key that stands in one of these."""
-    places: dict[str, Place] = {}
-    for name, node in tree.value.items() if isinstance(tree.value, dict) else ():
-        places[name] = node.name_place
-        if isinstance(node.value, dict):
-            places |= {f"{name}.{inner}": child.name_place for inner, child in node.value.items()}
-    return places
+def _places_of_keys(node: Node, path: str = "") -> Iterator[tuple[str, Place]]:
+    """The place of each key of the config, and of each key in these, by its path."""
+    for name, child in node.value.items() if isinstance(node.value, dict) else ():
+        yield f"{path}{name}", child.name_place
+        yield from _places_of_keys(child, f"{path}{name}.")
 
 
 def _layer_folder(tree: Node, folder: Path) -> Path:

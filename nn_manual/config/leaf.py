@@ -63,25 +63,28 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
         # was meant. Several errors at one place become one, with several expectations.
         found_at = [(_steps(fault, node), fault) for fault in error.errors()]
         depth = max(len(steps) for steps, _ in found_at)
-        faults: dict[Place, tuple[str, Any, list[str]]] = {}
+        faults: dict[tuple[int | str, ...], tuple[Place, str, Any, list[str]]] = {}  # all of an override have one place
         for steps, fault in found_at:
             if len(steps) == depth:
                 faulty = reduce(lambda parent, step: parent.value[step], steps, node)
                 label = ".".join([name, *(step for step in steps if isinstance(step, str))])
-                expectations = faults.setdefault(faulty.name_place, (label, faulty.value, []))[2]
+                expectations = faults.setdefault(tuple(steps), (faulty.name_place, label, faulty.value, []))[3]
                 expected = EXPECTED.get(fault["type"], fault["msg"].removeprefix("Input should be "))
                 expected = _forms(hint) or expected
                 expectations.append(expected.format(**fault.get("ctx", {})))
-        for place, (label, found, expectations) in faults.items():
+        for place, label, found, expectations in faults.values():
             message = f"{label} must be {' or '.join(dict.fromkeys(expectations))}, not {describe(found)}"
             errors.add(place, message + _spelling_hint(found, expectations))
         return MISSING
 
 
 def _forms(hint: Any) -> str:
-    """The forms that a text may have, if its type says them: "like `1 epoch` or `500 steps`"."""
-    forms = [form for info in getattr(hint, "__metadata__", ()) for form in getattr(info, "examples", None) or ()]
-    return f"like {' or '.join(f'`{form}`' for form in forms)}" if forms else ""
+    """The forms that a text may have, if its type says them: "like `1 epoch` or `500 steps`". Words about all of them,
+    in the type, too, come first.
+    """
+    about = getattr(hint, "__metadata__", ())
+    forms = " or ".join(f"`{form}`" for info in about for form in getattr(info, "examples", None) or ())
+    return ", ".join([*(info for info in about if isinstance(info, str)), f"like {forms}"]) if forms else ""
 
 
 def path_in(folder: Path, text: str) -> Path:

@@ -49,17 +49,18 @@ class EMA:
 @dataclass(frozen=True)
 class GradientCheck:
     """Compare every gradient with torch's at each `every`-th step; 0 turns it off. Steps are proven together, as many
-    as fit into `memory`, `128 MB`, on `threads` threads: by default on one, or on all free cores where that is faster.
-    Raises ValueError for a memory of another form.
+    as fit into `memory`, an integer and kB, MB or GB, on `threads` threads: by default on one, or on all free cores
+    where that is faster. Raises ValueError for a memory of another form.
     """
 
     every: Annotated[int, Field(ge=0)] = 1
-    memory: Annotated[str, Field(examples=["500 kB", "128 MB", "1 GB"])] = "128 MB"
+    memory: Annotated[str, "an integer and kB, MB or GB", Field(examples=["500 kB", "128 MB", "1 GB"])] = "128 MB"
     threads: Annotated[int, Field(ge=1)] | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9]{1,18} [kMG]B", self.memory):
-            raise ValueError(f"memory must be like `500 kB` or `128 MB` or `1 GB`, not {self.memory!r}")
+            forms = "an integer and kB, MB or GB, like `500 kB` or `128 MB` or `1 GB`"
+            raise ValueError(f"memory must be {forms}, not {self.memory!r}")
 
     @property
     def num_bytes(self) -> int:
@@ -160,8 +161,8 @@ class RunConfig:
     blas: BlasName | None = None
     threads: Annotated[int, Field(ge=1)] | None = None
     loop_threads: Annotated[int, Field(ge=1)] | None = None
-    #: Where each component, each key that holds keys, and each key of the config itself was written, by its path
-    #: ("loss", "model.0"). Empty for one made in Python.
+    #: Where each component and each key was written, by its path ("loss", "model.0"), but for the keys of components
+    #: in lists. Empty for one made in Python.
     places: dict[str, Place] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def new_model(self) -> Sequential:

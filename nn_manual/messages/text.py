@@ -55,6 +55,11 @@ def noted(text: str, stream: TextIO) -> str:
     return "\n".join(wrapped(line)) if stream.isatty() else line
 
 
+def print_note(text: str) -> None:
+    """Print a note on standard error."""
+    print(noted(text, sys.stderr), file=sys.stderr)
+
+
 def printable(text: str, but: str = "\n\t") -> str:
     """`text` as a terminal may show it: characters that can't be printed or seen are escaped, except those in `but`."""
     return "".join(c if c in but or _is_seen(c) else c.encode("unicode_escape").decode() for c in text)

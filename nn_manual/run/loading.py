@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from nn_manual.arrays import DTYPES
 from nn_manual.compile.blas import Choice, check_choice, check_threads
 from nn_manual.compile.compile_step import check_numba
 from nn_manual.config import RunConfig, check_sizes
+from nn_manual.config.yaml_tree import Errors, Place
 from nn_manual.data import Split, batches
 from nn_manual.data.checked import loaded
 from nn_manual.data.reading import machine_memory
@@ -19,6 +20,7 @@ from nn_manual.errors import ConfigError, NotFiniteError
 from nn_manual.layers.base import num_parameters
 from nn_manual.layers.branches import Branches
 from nn_manual.layers.composite import descendants
+from nn_manual.messages.text import print_note
 from nn_manual.model import Sequential
 from nn_manual.model.layers_fit import first_misfit
 from nn_manual.optim import ReduceLROnPlateau
@@ -72,35 +74,47 @@ def _check_schedule(config: RunConfig, split: Split, model: Sequential) -> None:
         raise ConfigError(f"{place}: {error}") from None
 
 
-def check_machine(config: RunConfig) -> None:
-    """Raise NoNumba, and ConfigError with the key's place for a BLAS and threads that aren't there."""
+def check_machine(config: RunConfig, *, goes_on: bool = False) -> None:
+    """Raise NoNumba, and ConfigError with a line for each key that asks for a BLAS, threads or memory that this machine
+    hasn't. For a run that goes on, and may come from another machine, a note says what to add to the command.
+    """
     if config.compiled:
         check_numba()
-        with _placed(config, "blas"):
-            check_choice(Choice(config.blas))
-    check_limits(config)
-
-
-def check_limits(config: RunConfig) -> None:
-    """Raise ConfigError, with the key's place, for more threads than cores are free, and for a `gradient_check.memory`
-    that exceeds the machine's.
-    """
-    counts = {"gradient_check.threads": config.gradient_check.threads}
-    if config.compiled:
-        counts |= {"threads": config.threads, "loop_threads": config.loop_threads}
-    for name, count in counts.items():
-        with _placed(config, name):
-            check_threads(name, count)
+    of_blas = {"blas": partial(check_choice, Choice(config.blas))} if config.compiled else {}
+    _check_each(config, {**of_blas, **_limits(config)}, goes_on=goes_on)
     _check_memory_of_check(config)
 
 
-@contextmanager
-def _placed(config: RunConfig, name: str) -> Iterator[None]:
-    """The context in which the place of the key `name` comes before a ConfigError."""
+def check_limits(config: RunConfig) -> None:
+    """Raise ConfigError, with a line for each key, for more threads than cores are free, and for a
+    `gradient_check.memory` that exceeds the machine's.
+    """
+    _check_each(config, _limits(config))
+    _check_memory_of_check(config)
+
+
+def _limits(config: RunConfig) -> dict[str, Callable[[], object]]:
+    """What refuses too many threads, by the key."""
+    counts = {"gradient_check.threads": config.gradient_check.threads}
+    if config.compiled:
+        counts |= {"threads": config.threads, "loop_threads": config.loop_threads}
+    return {name: partial(check_threads, name, count) for name, count in counts.items()}
+
+
+def _check_each(config: RunConfig, checks: Mapping[str, Callable[[], object]], *, goes_on: bool = False) -> None:
+    errors, added = Errors(), []
+    for name, check_it in checks.items():
+        try:
+            check_it()
+        except ConfigError as error:
+            errors.add(config.places.get(name, Place(name)), str(error))
+            added.append(f"{name}=null")
     try:
-        yield
+        errors.raise_if_any()
     except ConfigError as error:
-        raise ConfigError(f"{config.places.get(name, name)}: {error}") from None
+        if goes_on:
+            error.add_note(f"to go on with what this machine has, add: {' '.join(added)}")
+        raise
 
 
 def _check_composites(config: RunConfig, split: Split, model: Sequential) -> None:
@@ -140,8 +154,9 @@ def _check_memory(config: RunConfig) -> None:
 def _check_memory_of_check(config: RunConfig) -> None:
     check, memory = config.gradient_check, machine_memory()
     if check.every and check.num_bytes > memory:
-        with _placed(config, "gradient_check.memory"):
-            raise ConfigError(f"gradient_check.memory is {check.memory}, and this machine has {memory / 10**9:,.0f} GB")
+        place = config.places.get("gradient_check.memory", "gradient_check.memory")
+        has = f"this machine has {memory / 10**9:,.0f} GB"
+        raise ConfigError(f"{place}: gradient_check.memory is {check.memory}, and {has}")
 
 
 @quiet
@@ -152,7 +167,8 @@ def check(config: RunConfig) -> GradientReport:
     """
     check_limits(config)
     split, model = load(config)
-    start_from_file(config, split, model)
+    for note in start_from_file(config, split, model):
+        print_note(note)
     # Here, because it loads torch: an error in the data is reported without waiting for that.
     from nn_manual.check.whole_step.gradients import check_gradients
 

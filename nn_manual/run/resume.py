@@ -64,13 +64,14 @@ def resume(
                 raise DataError(f"{directory}: this run has finished, and has no checkpoint to go on from")
             writer.say(f"{one_line(str(directory))}: this run has finished, and has no checkpoint to go on from")
             return directory, None
-        check_machine(config)
+        check_machine(config, goes_on=True)
         if kept is not None:
             _take_threads(kept.manifest["blas"].get("num_threads"))
         with reported(config, checked=config.gradient_check.every == 1):
             split, model = load(config)
             if checkpoint is None:
-                start_from_file(config, split, model)
+                for note in start_from_file(config, split, model):
+                    writer.note(note)
             if needs := note_of_memory(config, split.train.input.shape):
                 writer.note(needs)
             name, state = str(checkpoint and checkpoint.name), str(kept and kept.sha256)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ from nn_manual.arrays import Array
 from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split
 from nn_manual.errors import DataError, GradientMismatch
-from nn_manual.messages.text import noted, shell_word
+from nn_manual.messages.text import print_note, shell_word
 from nn_manual.plotting import plot_runs
 from nn_manual.run.bundle import keep
 from nn_manual.run.event_log import EventLog
@@ -91,7 +90,7 @@ class RunWriter:
 
     def note(self, text: str) -> None:
         """Print a note on standard error."""
-        print(noted(text, sys.stderr), file=sys.stderr)
+        print_note(text)
 
     def epochs(self, size: int | None) -> files.JsonLines:
         """Open the file with a line for each epoch, from this size on, or a new file if the size is None."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.errors import DataError
 from nn_manual.opening import open_file
 from nn_manual.run_directory.files import read_file, write_atomically
+from nn_manual.run_directory.no_safetensors import problem_of
 
 
 def write_weights(path: Path, weights: Mapping[str, Array]) -> str:
@@ -56,7 +58,7 @@ def parse_weights(path: Path, data: bytes, sha256: str | None = None) -> dict[st
     try:
         return safetensors.numpy.load(data)
     except safetensors.SafetensorError as error:
-        raise DataError(f"{path}: is not a whole safetensors file: {error}") from error
+        raise DataError(f"{path}: {problem_of(io.BytesIO(data))}") from error
     except KeyError as error:  # safetensors.numpy looks the dtype up in a table
         raise DataError(f"{path}: holds the dtype {error}, which numpy does not have") from error
 
@@ -92,7 +94,8 @@ def opened_weights(path: Path) -> Iterator[WeightsFile]:
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: can't be read: {getattr(error, 'strerror', None) or error}") from error
     except safetensors.SafetensorError as error:
-        raise DataError(f"{path}: is not a whole safetensors file: {error}") from error
+        with open_file(path) as closed:
+            raise DataError(f"{path}: {problem_of(closed)}") from error
     with opened as file:
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
         shapes = {name: tuple(each.get_shape()) for name, each in slices.items()}

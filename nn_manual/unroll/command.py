@@ -15,7 +15,7 @@ from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
 from nn_manual.data import Examples, batches, num_batches
 from nn_manual.errors import ConfigError, raise_if_nobodys_fault, words_of
-from nn_manual.messages.text import counted, one_line
+from nn_manual.messages.text import counted, one_line, print_note
 from nn_manual.optim import Optimizer
 from nn_manual.run.init_from import start_from_file
 from nn_manual.run.loading import load, quiet
@@ -51,7 +51,8 @@ def unroll(config: RunConfig, name: str, *, run: str = "", values: bool = False)
     if config.ema is not None:
         raise ConfigError("unroll: ema must be null: the script has the steps, and no average of the weights")
     split, model = load(config)
-    start_from_file(config, split, model)
+    for note in start_from_file(config, split, model):
+        print_note(note)
     optimizer, train = config.optimizer(model), split.train
     kind = "indices" if train.target.dtype.kind == "i" else "probabilities"
     subject = Subject(name, model, config.loss, optimizer, kind, config.lr_scheduler, config.clipping)

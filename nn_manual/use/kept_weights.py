@@ -52,7 +52,7 @@ def _of_checkpoint(
     newest = next(iter(checkpoints_of(directory)), None)
     if newest is None:
         if summary is None:
-            raise DataError(f"{directory / SUMMARY_FILE}: is missing: the run has not ended")
+            raise DataError(f"{directory}: the run has not ended, and has no checkpoint yet")
         raise DataError(f"{directory}: stopped before its first checkpoint: {summary['stopped']}")
     kept = read_run_checkpoint(newest)
     if lines := changes(kept.config, values_of(dump_config(config))):

@@ -209,17 +209,17 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
         (
             12,
             "gradient_check: {memory: 64}",
-            "12:18: memory must be like `500 kB` or `128 MB` or `1 GB`, not 64",
+            "12:18: memory must be an integer and kB, MB or GB, like `500 kB` or `128 MB` or `1 GB`, not 64",
         ),
         (
             12,
             "gradient_check: {memory: 64MB}",
-            "12:18: memory must be like `500 kB` or `128 MB` or `1 GB`, not '64MB'",
+            "12:18: memory must be an integer and kB, MB or GB, like `500 kB` or `128 MB` or `1 GB`, not '64MB'",
         ),
         (
             12,
             "gradient_check: {every: 2, memory: -1 GB}",
-            "12:28: memory must be like `500 kB` or `128 MB` or `1 GB`, not '-1 GB'",
+            "12:28: memory must be an integer and kB, MB or GB, like `500 kB` or `128 MB` or `1 GB`, not '-1 GB'",
         ),
         (12, "lr_scheduler: {StepLR: {step_size: 0}}", "12:25: step_size must be at least 1, not 0"),
     ],

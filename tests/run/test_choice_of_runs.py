@@ -18,6 +18,7 @@ from nn_manual.compile.cache import DIRECTORY
 from nn_manual.config import load_config
 from nn_manual.errors import ConfigError, Interrupted
 from nn_manual.run import epochs, training_run
+from nn_manual.run.loading import check_machine
 from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
 from nn_manual.run.stop_request import StopRequest
@@ -162,6 +163,25 @@ def test_the_proof_takes_no_more_threads_than_there_are_cores(
     refused(text, "10:18: gradient_check.threads must be 1 to 2, .*, not 3", tmp_path, capsys)
 
 
+def test_all_wrong_numbers_of_threads_are_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of their lines. Of a run that goes on, a note says what to add to the command."""
+    monkeypatch.setattr(blas, "free_cores", lambda: 2)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    text = COMPILED.replace("gradient_check: {every: 0}\n", "") + "threads: 4\nloop_threads: 5\n"
+    config = load_config(write_config(tmp_path, text + "gradient_check: {threads: 3}\n"))
+    for goes_on in (False, True):
+        with pytest.raises(ConfigError) as caught:
+            check_machine(config, goes_on=goes_on)
+        assert [line.partition("small.yaml:")[2] for line in str(caught.value).splitlines()] == [
+            "11:1: threads must be 1 to 2, the cores that are free, not 4",
+            "12:1: loop_threads must be 1 to 2, the cores that are free, not 5",
+            "13:18: gradient_check.threads must be 1 to 2, the cores that are free, not 3",
+        ]
+        added = "gradient_check.threads=null threads=null loop_threads=null"
+        advice = [f"to go on with what this machine has, add: {added}"] if goes_on else []
+        assert getattr(caught.value, "__notes__", []) == advice
+
+
 def test_of_two_keys_of_one_name_the_message_says_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -208,8 +228,9 @@ def test_a_blas_that_is_gone_is_refused_when_a_run_goes_on(
     monkeypatch.setitem(blas._FINDERS, "scipy", lambda: None)
     capsys.readouterr()
     assert cli.main(["train", "--resume", str(tmp_path / "run"), "epochs=4"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line, advice = capsys.readouterr().err.splitlines()
     assert re.search(r"config\.yaml:\d+:1: blas is scipy, which isn't there; at hand: numpy", line)
+    assert advice == "to go on with what this machine has, add: blas=null"
 
 
 def test_a_trainer_takes_them() -> None:

@@ -96,12 +96,17 @@ def start(path: Path, *overrides: str) -> tuple[Sequential, list[str]]:
     config = load_config(path, overrides)
     split, model = load(config)
     notes = start_from_file(config, split, model)
-    assert all(note.startswith(f"{config.places['init_from']}: note: ") for note in notes)
+    assert all(note.startswith(f"{config.places['init_from.file']}: note: ") for note in notes)
     return model, [note.partition(": note: ")[2] for note in notes]
 
 
 def misfits(path: Path, *overrides: str) -> list[str]:
-    """What is said behind the line with the place. Nothing is changed."""
+    """What is said behind the line that names the file, without places. Nothing is changed."""
+    return [re.sub(rf"^{re.escape(str(path))}:\d+:\d+: ", "", line) for line in placed_misfits(path, *overrides)]
+
+
+def placed_misfits(path: Path, *overrides: str) -> list[str]:
+    """The same with the place of what stands in the table."""
     config = load_config(path, overrides)
     split, model = load(config)
     before = model.param_arena.copy()
@@ -109,7 +114,7 @@ def misfits(path: Path, *overrides: str) -> list[str]:
         start_from_file(config, split, model)
     assert np.array_equal(before, model.param_arena)
     first, *lines = str(caught.value).splitlines()
-    assert first == f"{config.places['init_from']}: {path.parent / 'model.safetensors'} doesn't fit the model:"
+    assert first == f"{config.places['init_from.file']}: {path.parent / 'model.safetensors'} doesn't fit the model:"
     return lines
 
 
@@ -209,6 +214,43 @@ def test_all_misfits_are_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_a_misfit_is_at_its_line_of_the_table(tmp_path: Path) -> None:
+    """What the table doesn't name has no line there, and of an override the name is enough."""
+    table = "{0.weight: hidden.w.T,\n  0.bias: head.b, 2.wieght: head.w} }\n"
+    text = re.sub("init_from: .*\n", "init_from: {file: model.safetensors, names: " + table, SMALL)
+    path = write(tmp_path, small(), text)
+    lines = [
+        "2.weight: there is no tensor '2.weight'",
+        "2.bias: there is no tensor '2.bias'",
+        "nothing takes 'head.w', 'hidden.b'",
+        f"{path}:8:46: 0.weight has the shape (3, 2), 'hidden.w' has (3, 2), transposed (2, 3)",
+        f"{path}:9:3: 0.bias has the shape (3,), 'head.b' has (2,)",
+    ]
+    unknown = f"{path}:9:19: the model has no parameter '2.wieght'; did you mean '2.weight'?"
+    assert placed_misfits(path) == [unknown, *lines]
+    names = "init_from.names={2.weight: hidden.w, 2.bias: head.b}"
+    (line, *_) = placed_misfits(write(tmp_path, small()), names)
+    assert line.startswith("0.weight: there is no tensor")
+
+
+def test_a_table_of_nulls_takes_nothing(tmp_path: Path) -> None:
+    nulls = "init_from.names={0.weight: null, 0.bias: null, 2.weight: null, 2.bias: null}"
+    assert misfits(write(tmp_path, small()), nulls) == [
+        "nothing of it is taken: names has null for each parameter"
+    ]
+
+
+def test_only_a_matrix_is_said_to_be_transposed(tmp_path: Path) -> None:
+    text = re.sub("names: {.*?}", "names: torch", SMALL).replace("Linear: {in_features: 2, out_features: 3}", """\
+Unflatten: {dim: 1, unflattened_size: [2, 1]}
+  - Conv1d: {in_channels: 2, out_channels: 3, kernel_size: 1}
+  - Flatten""").replace("Tanh", "Linear: {in_features: 3, out_features: 3}")
+    state = load_config(write(tmp_path, {}, text)).new_model().state_dict()
+    tensors = {name: each.T for name, each in state.items()}
+    tensors["4.weight"] = state["4.weight"]
+    assert misfits(write(tmp_path, tensors, text)) == ["1.weight has the shape (3, 2, 1), '1.weight' has (1, 2, 3)"]
+
+
 def test_a_dtype_that_numpy_lacks(tmp_path: Path) -> None:
     """bfloat16, as many published weights have it."""
     path = write(tmp_path, small())
@@ -222,7 +264,7 @@ def test_a_dtype_that_numpy_lacks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("cut off", "is not a whole safetensors file: "),
+        ("cut off", "is not a whole safetensors file: it has 323 bytes, and 324 by its header"),
         ("gone", "can't be read: No such file or directory"),
         ("a FIFO", "can't be read: is a FIFO, not a file"),
     ],
@@ -238,7 +280,7 @@ def test_a_file_that_is_none(tmp_path: Path, kind: str, words: str) -> None:
         file.write_bytes(content[:-1])
     with pytest.raises(DataError) as caught:
         run(load_config(path), tmp_path / "run")
-    assert str(caught.value).startswith(f"{file}: {words}")
+    assert str(caught.value) == f"{path}:8:13: {file}: {words}"
     assert not (tmp_path / "run").exists()
 
 
@@ -255,6 +297,18 @@ def test_names_of_another_kind(tmp_path: Path, names: str, words: str) -> None:
         load_config(write(tmp_path, small(), SMALL.replace("{0.weight: hidden.w", names + "} # ")))
     assert str(caught.value).endswith(f": {words}")
     assert str(caught.value).startswith(f"{tmp_path / 'small.yaml'}:8:{46 if names[0] == '{' else 38}: ")
+
+
+@pytest.mark.parametrize("is_override", [False, True])
+def test_all_wrong_names_are_reported_at_once(tmp_path: Path, is_override: bool) -> None:
+    """Those of an override, too, which have one place."""
+    table = "{0.bias: [a], 2.weight: 3, 2.bias: head.b}"
+    text = SMALL if is_override else re.sub("names: {.*?}", f"names: {table}", SMALL)
+    with pytest.raises(ConfigError) as caught:
+        load_config(write(tmp_path, small(), text), [f"init_from.names={table}"] * is_override)
+    first, second = str(caught.value).splitlines()
+    assert first.endswith(": names.0.bias must be text, not a list")
+    assert second.endswith(": names.2.weight must be text, not 3")
 
 
 @pytest.mark.slow
@@ -278,24 +332,28 @@ def test_a_run_starts_there_and_goes_on_without_the_file(
 
 
 @pytest.mark.slow
-def test_a_run_without_a_checkpoint_starts_there_again(tmp_path: Path) -> None:
+def test_a_run_without_a_checkpoint_starts_there_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It alone starts such a run a second time."""
     path = write(tmp_path, small())
     run(load_config(path), tmp_path / "whole")
     before = (tmp_path / "whole" / "model.safetensors").read_bytes()
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut" / "config.yaml").write_bytes((tmp_path / "whole" / "config.yaml").read_bytes())
+    capsys.readouterr()
     resume(tmp_path / "cut")
+    assert capsys.readouterr().err.startswith(f"{tmp_path / 'cut' / 'config.yaml'}:")
     assert (tmp_path / "cut" / "model.safetensors").read_bytes() == before
 
 
-def test_the_check_and_the_script_start_there(tmp_path: Path) -> None:
-    tensors = small("float64")
+def test_the_check_and_the_script_start_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And say on standard error of what the file holds beside."""
+    tensors, file = small("float64"), tmp_path / "model.safetensors"
     path = write(tmp_path, tensors, "dtype: float64\n" + SMALL)
     script = unroll(load_config(path), "small.yaml", run="arrays.npz")
     assert np.array_equal(script.arrays["param"][:6], tensors["hidden.w"].reshape(-1))
     report = check(load_config(path))
     assert report.passed
+    assert capsys.readouterr().err == 2 * f"{path}:9:13: note: the run starts from 4 tensors of {file}\n"
     tensors["head.b"][0] = np.inf
     write(tmp_path, tensors)
     with pytest.raises(ConfigError, match="not finite"):
@@ -354,7 +412,7 @@ def test_a_tensor_that_is_taken_twice_is_named(tmp_path: Path) -> None:
 def test_a_vector_has_no_transpose(tmp_path: Path) -> None:
     names = "init_from.names={0.weight: hidden.w, 0.bias: hidden.b.T, 2.weight: head.w.T, 2.bias: head.b}"
     lines = misfits(write(tmp_path, small()), names)
-    assert lines == ["0.bias has the shape (3,), 'hidden.b' has (3,), and .T takes matrices"]
+    assert lines == ["0.bias: .T takes matrices, and 'hidden.b' has the shape (3,)"]
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def summary(**content: object) -> Callable[[Path], object]:
         (lambda run: (run / "best.safetensors").write_bytes(b"x"), None, "/best.safetensors: is corrupt: its SHA-256 "),
         (lambda run: (run / "data.json").write_text("{"), "last", "/data.json: is not JSON: "),
         (lambda run: (run / "data.json").write_text("{}"), "last", '/data.json: "names" is missing'),
-        (lambda run: (run / "summary.json").unlink(), "last", "/summary.json: is missing: the run has not ended"),
+        (lambda run: (run / "summary.json").unlink(), "last", ": the run has not ended, and has no checkpoint yet"),
         (lambda run: (run / "config.yaml").unlink(), "last", "/config.yaml: can't be read: No such file or directory"),
     ],
 )
@@ -293,7 +293,7 @@ class TestARunThatHasNotEnded:
 
     def test_before_its_first_checkpoint(self, stopped: Path) -> None:
         shutil.rmtree(stopped / "checkpoints")
-        with pytest.raises(DataError, match=r"summary.json: is missing: the run has not ended$"):
+        with pytest.raises(DataError, match=r"/stopped: the run has not ended, and has no checkpoint yet$"):
             load_run(stopped)
         (stopped / "summary.json").write_text(json.dumps({"stopped": "interrupted", "epoch": 1, "epochs": 3}))
         with pytest.raises(DataError, match=r"/stopped: stopped before its first checkpoint: interrupted$"):

@@ -155,7 +155,7 @@ def classes(*names: object) -> Callable[[Path], None]:
     ("spoil", "message"),
     [
         (lambda run: (run / "config.yaml").unlink(), "config.yaml: can't be read: No such file or directory"),
-        (lambda run: (run / "summary.json").unlink(), "summary.json: is missing: the run has not ended"),
+        (lambda run: (run / "summary.json").unlink(), ": the run has not ended, and has no checkpoint yet"),
         (lambda run: (run / "summary.json").write_text("{"), "summary.json: is not JSON: Expecting property name"),
         (lambda run: (run / "summary.json").write_text("[1]"), "summary.json: expected a JSON object, not [1]"),
         (lambda run: (run / "summary.json").write_text("{}"), '"model_sha256" is missing'),

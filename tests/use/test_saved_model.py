@@ -118,7 +118,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"model\.safetensors: can't be read: No such file or directory$"):
         load_model(path)
     path.write_bytes(b"PK")
-    with pytest.raises(DataError, match=r"model\.safetensors: is not a whole safetensors file"):
+    with pytest.raises(DataError, match=r"model\.safetensors: is not a safetensors file$"):
         load_model(path)
     path.write_bytes(safetensors.numpy.save({"0.weight": np.zeros((2, 2))}))
     with pytest.raises(DataError, match=r"has weights and no layers: it wasn't written by save_model$"):
