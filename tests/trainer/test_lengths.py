@@ -42,7 +42,7 @@ from nn_manual.data import Examples
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.layers import Layer, LayerWithLengths
 from nn_manual.layers.recurrent import Recurrent
-from nn_manual.run.loading import load
+from nn_manual.run.loading import check, load
 from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
 from nn_manual.run_directory.weights import read_weights
@@ -393,6 +393,63 @@ class TestRuns:
     def test_what_does_not_fit(self, config_path: Path, override: str, message: str) -> None:
         with pytest.raises(ConfigError, match=message):
             load(load_config(config_path, [override]))
+
+    def test_a_layer_that_does_not_get_the_times_of_the_data(self, config_path: Path, tmp_path: Path) -> None:
+        """The model is a list with a Sequential in it, whose place is another than that of the layer."""
+        turn = "    - Permute: {dims: [0, 2, 1]}\n"
+        inner = f"  - Sequential:\n{turn}    - PaddedLSTM: {{input_size: 6, hidden_size: 6}}\n{turn}"
+        text = CONFIG[: CONFIG.index("  - PaddedLSTM")] + inner + CONFIG[CONFIG.index("  - Linear") :]
+        config_path.write_text(text.replace("in_features: 4", "in_features: 3"))
+        message = r"^.*run\.yaml:8:7: PaddedLSTM gets 3 times, and the data's sequences have 6: the lengths belong to"
+        for start in (load, check, lambda config: run(config, tmp_path / "run")):
+            with pytest.raises(ConfigError, match=message):
+                start(load_config(config_path))
+        assert not (tmp_path / "run").exists()
+
+    def test_an_evaluation_and_a_prediction_on_other_times(self, config_path: Path, tmp_path: Path) -> None:
+        """What gives the training's times back gives other data's no more."""
+        turn = "  - Permute: {dims: [0, 2, 1]}\n"
+        fixed = f"{turn}  - AdaptiveAvgPool1d: {{output_size: 6}}\n{turn}"
+        place = CONFIG.index("  - PaddedLSTM")
+        config_path.write_text(CONFIG[:place] + fixed + CONFIG[place:])
+        run(load_config(config_path), tmp_path / "run")
+        trained_run, zeros = load_run(tmp_path / "run"), np.zeros((4, 9, 3))
+        words = r"3 \(PaddedLSTM\) gets 6 times, and the data's sequences have 9: "
+        with pytest.raises(ValueError, match=f"^{words}"):
+            trained_run.predict(Padded(zeros, np.full(4, 2)))
+        np.savez(tmp_path / "longer.npz", x=zeros, y=zeros[:, :, :1], num_times=np.full(4, 2))
+        with pytest.raises(DataError, match=rf"longer\.npz: doesn't fit the run: {words}"):
+            evaluate(trained_run, tmp_path / "run", [f"data.Arrays.file={tmp_path / 'longer.npz'}"])
+
+    @pytest.mark.parametrize(("values", "dtype"), [([True] * 25, "bool"), ([2.0] * 25, "float64")])
+    def test_lengths_are_integers(self, config_path: Path, values: list[Any], dtype: str) -> None:
+        file = config_path.parent / "sequences.npz"
+        with np.load(file) as arrays:
+            np.savez(file, **({**arrays} | {"num_times": np.array(values)}))
+        message = rf"sequences\.npz: array 'num_times' has dtype {dtype}, and lengths are integers$"
+        with pytest.raises(DataError, match=message):
+            load(load_config(config_path))
+
+    def test_small_unsigned_lengths(self, config_path: Path) -> None:
+        file = config_path.parent / "sequences.npz"
+        with np.load(file) as arrays:
+            np.savez(file, **({**arrays} | {"num_times": arrays["num_times"].astype(np.uint8)}))
+        split, _ = load(load_config(config_path))
+        assert isinstance(split.train.input, Padded)
+        assert split.train.input.lengths.max() == TIME
+
+    @pytest.mark.parametrize(("heeds", "num_notes"), [(False, 1), (True, 0)])
+    def test_a_note_says_once_that_lengths_are_not_heeded(
+        self, config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, heeds: bool, num_notes: int
+    ) -> None:
+        if not heeds:
+            config_path.write_text(CONFIG.replace("PaddedLSTM: {", "LSTM: {batch_first: true, "))
+        run(load_config(config_path), tmp_path / "run")
+        note = (
+            "note: the lengths in the data aren't heeded by 0 (LSTM): padding counts as other numbers do there. "
+            "PaddedLSTM would heed them\n"
+        )
+        assert capsys.readouterr().err.count(note) == num_notes
 
 
 def test_what_is_rounding_is_seen_to_be() -> None:
