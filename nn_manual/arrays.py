@@ -144,8 +144,8 @@ class Padded:
         trainer.train_step(input, target)
 
     It goes wherever an input goes: into a model, a Trainer, Examples, a check. `input[rows]` has these sequences. The
-    layers get the array; those that heed lengths, as PaddedLSTM does, have them beside it. The padding may hold any
-    numbers.
+    layers get the array; those that heed lengths, as PaddedLSTM does, have them beside it, and must get as many times
+    as the array has. To them the numbers of the padding don't matter; other layers compute with these.
 
     Raises TypeError for an array that is none and for lengths that aren't int64, ValueError for lengths of another
     shape or out of range.

@@ -147,6 +147,8 @@ def _check_shapes(file: Path, members: list[Member], parts: list[Part]) -> None:
     are_lengths = parts[0].kind is Kind.LENGTHS
     if are_lengths and len(inputs.shape) != 1:
         raise DataError(f"{inputs.place} has shape {inputs.shape}, not (examples,)")
+    if are_lengths and inputs.dtype.kind not in "iu":
+        raise DataError(f"{inputs.place} has dtype {inputs.dtype}, and lengths are integers")
     if not are_lengths and len(inputs.shape) < 2:
         raise DataError(f"{inputs.place} has shape {inputs.shape}, not (examples, features)")
     if targets.shape[:1] != inputs.shape[:1]:

@@ -26,7 +26,7 @@ class Composite(Layer):
     @default
     def input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
         """The shape of each child's input, by the child's name: by default the shape of the layer's own input. Only a
-        composite in which a child, or a child of a child, has noise needs another one.
+        composite in which a child, or a child of a child, has noise or heeds lengths needs another one.
         """
         return dict.fromkeys(self.children(), input_shape)
 

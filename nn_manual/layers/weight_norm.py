@@ -30,8 +30,8 @@ class WeightNorm(Parametrized):
 
     Parameters, named as torch.nn.utils.parametrizations.weight_norm names them: those of the layer but the weight, then
     parametrizations.weight.original0 with the lengths, and parametrizations.weight.original1, shaped as the weight,
-    with the directions. `axes` are all axes of the weight but `dim`: each entry along `dim` has a length. Where `dim`
-    is None or -1, `axes` are all, and the whole weight has one length, of shape ().
+    with the directions. `axes` are all axes of the weight but `dim`: each entry along `dim` has a length. A `dim` below
+    -1 counts from the end. Where `dim` is None or -1, `axes` are all, and the whole weight has one length, of shape ().
 
         norm           = sqrt((original1**2).sum(axis=axes, keepdims=True))
         direction      = original1 / norm
@@ -56,15 +56,15 @@ class WeightNorm(Parametrized):
     def __post_init__(self) -> None:
         super().__post_init__()
         num_dims = len(self.weight_shape)
-        if self.dim is not None and not -1 <= self.dim < num_dims:
+        if self.dim is not None and not -num_dims <= self.dim < num_dims:
             raise ValueError(
                 f"dim must be one of the {num_dims} dimensions of {self.name}, or null or -1 for all together, "
                 f"not {self.dim}"
             )
-        together = self.dim in (None, -1)
+        along = None if self.dim is None or self.dim == -1 else self.dim % num_dims
         #: Over which the length is summed.
-        self.axes = tuple(axis for axis in range(num_dims) if together or axis != self.dim)
-        self._length_shape = () if together else tuple(
+        self.axes = tuple(axis for axis in range(num_dims) if axis != along)
+        self._length_shape = () if along is None else tuple(
             1 if axis in self.axes else size for axis, size in enumerate(self.weight_shape)
         )
 

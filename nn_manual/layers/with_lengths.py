@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.messages.text import counted
 
@@ -20,6 +20,19 @@ class LayerWithLengths(Layer):
     The model takes the lengths from an input that is Padded. The layer's `reference`, and `infer_reference`, get them
     by the name `lengths`.
     """
+
+    @staticmethod
+    def misfit(shape: Shape, data_shape: Shape) -> str:
+        """Why the lengths of the data, whose input has the shape `data_shape`, aren't those of an input of this shape:
+        "gets 5 times, and ...". Empty where they are: both have the same sequences and the same times.
+        """
+        if shape[0] != data_shape[0]:
+            words = f"gets {counted(shape[0], 'sequence')} for each {data_shape[0]:,} of the data"
+            return f"{words}, to which the lengths belong"
+        if len(shape) > 1 and shape[1] != data_shape[1]:
+            words = f"gets {counted(shape[1], 'time')}, and the data's sequences have {data_shape[1]:,}"
+            return f"{words}: the lengths belong to the data's times, which the layers before it must keep"
+        return ""
 
     def mask(self, input: Array) -> Array:
         """True up to each sequence's length, (batch, time, 1, ...), with as many dimensions as the input. Raises

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Array, Padded, Shape
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import descendants
+from nn_manual.layers.with_lengths import LayerWithLengths
 from nn_manual.model import Sequential
 
 
@@ -31,7 +32,7 @@ class _Refused(Exception):  # noqa: N818 - says what happened; nobody else sees 
         self.misfit = misfit
 
 
-def first_misfit(model: Sequential, input: Array) -> LayerMisfit | None:
+def first_misfit(model: Sequential, input: Array | Padded) -> LayerMisfit | None:
     """Run forward on `input` in a copy of the model, and return the first layer that doesn't take its input, or None.
     None also where a layer raises for another reason: the run itself tells more about that.
     """
@@ -39,7 +40,7 @@ def first_misfit(model: Sequential, input: Array) -> LayerMisfit | None:
         model = copy.deepcopy(model)
         for name, layer in descendants(model):
             if not isinstance(layer, Sequential):
-                vars(layer)["forward"] = partial(_asked, name, layer, layer.forward)
+                vars(layer)["forward"] = partial(_asked, name, layer, layer.forward, input.shape)
         model.forward(input)
     except _Refused as refused:
         return refused.misfit
@@ -49,7 +50,9 @@ def first_misfit(model: Sequential, input: Array) -> LayerMisfit | None:
     return None
 
 
-def _asked(name: str, layer: Layer, forward: Callable[[Array], tuple[Array, Any]], input: Array) -> tuple[Array, Any]:
+def _asked(
+    name: str, layer: Layer, forward: Callable[[Array], tuple[Array, Any]], data_shape: Shape, input: Array
+) -> tuple[Array, Any]:
     words = ""
     if isinstance(layer.domain, range) and input.dtype.kind == "f":
         words = f"{type(layer).__name__} takes integers alone, and what it gets is {input.dtype}"
@@ -57,6 +60,8 @@ def _asked(name: str, layer: Layer, forward: Callable[[Array], tuple[Array, Any]
         layer.output_shape(input.shape)
     except ValueError as error:
         words = words or str(error)
+    if not words and isinstance(layer, LayerWithLengths) and (misfit := layer.misfit(input.shape, data_shape)):
+        words = f"{type(layer).__name__} {misfit}"
     if words:
         raise _Refused(LayerMisfit(name, input.shape, words))
     return forward(input)

@@ -141,8 +141,8 @@ class Sequential(Composite):
 
     def forward(self, input: Array | Padded) -> tuple[Array, list[Any]]:
         """`output, saved`: `saved` lists what each layer saved. Raises TypeError for another dtype and for what is no
-        array, and ValueError for masked numbers, for an index that the first layer doesn't have, and for an array
-        without lengths where a layer heeds lengths.
+        array, and ValueError for masked numbers, for an index that the first layer doesn't have, and where a layer
+        heeds lengths for an array without lengths, and if that layer gets other times than the input's.
 
         The model's `seed`, `num_steps` and `first_row` determine random numbers: until one of these changes, forward
         draws the same ones again.
@@ -215,7 +215,7 @@ class Sequential(Composite):
 
     @property
     def lengths_heeded_by(self) -> str:
-        """The class of the first layer that heeds the lengths of sequences; empty if none does."""
+        """The first layer that heeds the lengths of sequences, as "1 (PaddedLSTM)"; empty if none does."""
         return "" if self._lengths is None else self._lengths.heeded_by
 
     def bind_lengths(self, input: Array | Padded) -> Array:
@@ -223,7 +223,8 @@ class Sequential(Composite):
         lengths = self._lengths
         if not isinstance(input, Padded) and (lengths is None or not lengths.heeded_by):
             return input
-        return (lengths or Lengths(self)).array_of(input)  # one within another gets an array, unless it runs by itself
+        # One within another gets an array, unless it runs by itself.
+        return (lengths or Lengths(self)).array_of(self, input)
 
     def kept_for_buffers(self, saved: list[Any]) -> list[Any]:
         """What `update_buffers` needs of `saved`, with None in the place of all else, which can then be freed."""
@@ -266,10 +267,10 @@ class Sequential(Composite):
 
     def check_values(self, input: Array | Padded) -> None:
         """Raise ValueError for values that the first layer can't take, and where a layer needs lengths and the input
-        has none.
+        has none, or where it doesn't get as many times as the input has.
         """
         if self._lengths is not None and self._lengths.heeded_by:
-            self._lengths.check(input)
+            self._lengths.check(self, input)
         for layer in self.layers[:1]:
             layer.check_values(input.array if isinstance(input, Padded) else input)
 

@@ -17,12 +17,13 @@ from nn_manual.data import Split, batches
 from nn_manual.data.checked import loaded
 from nn_manual.data.reading import machine_memory
 from nn_manual.errors import ConfigError, NotFiniteError
-from nn_manual.layers.base import num_parameters
+from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.branches import Branches
 from nn_manual.layers.composite import descendants
 from nn_manual.messages.text import print_note
 from nn_manual.model import Sequential
 from nn_manual.model.layers_fit import first_misfit
+from nn_manual.model.lengths import Lengths
 from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.optim.scheduling import check_schedule
 from nn_manual.registry import takes_layers
@@ -54,6 +55,7 @@ def load(config: RunConfig, split: Split | None = None) -> tuple[Split, Sequenti
     _check_schedule(config, split, model)
     if not model.num_parameters:
         raise ConfigError("model: no layer has parameters, there is nothing to train")
+    _check_times(config, split, model)
     _check_composites(config, split, model)
     return split, model
 
@@ -117,20 +119,37 @@ def _check_each(config: RunConfig, checks: Mapping[str, Callable[[], object]], *
         raise
 
 
+def _check_times(config: RunConfig, split: Split, model: Sequential) -> None:
+    """Raise ConfigError where a layer that heeds lengths doesn't get the times of the data."""
+    if not model.lengths_heeded_by:
+        return
+    found = Lengths(model).misfit(model, split.train.input.shape)
+    if found is not None:
+        name, words = found
+        path, layer = _paths(config, model)[name]
+        raise ConfigError(f"{config.places.get(path, path)}: {type(layer).__name__} {words}")
+
+
+def _paths(config: RunConfig, model: Sequential) -> dict[str, tuple[str, Layer]]:
+    """The path in the config, and the layer, by the name in the model of each that is no Sequential."""
+    names = [name for name, layer in descendants(model) if not isinstance(layer, Sequential)]
+    return dict(zip(names, config.named_layers().items(), strict=True))
+
+
 def _check_composites(config: RunConfig, split: Split, model: Sequential) -> None:
     """Raise ConfigError where a user's composite gives one of its layers an input that this layer doesn't take, in a
     whole batch or in the last one. The package's own composites have been followed layer by layer.
     """
-    paths = config.named_layers()
-    if all(takes_layers(type(layer)) or isinstance(layer, Branches) for layer in paths.values() if layer.children()):
+    paths = _paths(config, model)
+    composites = [layer for _, layer in paths.values() if layer.children()]
+    if all(takes_layers(type(layer)) or isinstance(layer, Branches) for layer in composites):
         return
-    names = [name for name, layer in descendants(model) if not isinstance(layer, Sequential)]
     num_examples = len(split.train.input)
     last = ", in the last batch of an epoch"
     for size, when in ((min(config.batch_size, num_examples), ""), (num_examples % config.batch_size, last)):
         misfit = first_misfit(model, split.train.input[:size]) if size else None
         if misfit is not None:
-            path = dict(zip(names, paths, strict=True))[misfit.name]
+            path, _ = paths[misfit.name]
             raise ConfigError(f"{config.places.get(path, path)}: {misfit.words}{when}")
 
 

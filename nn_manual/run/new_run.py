@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from nn_manual.arrays import Padded
 from nn_manual.config import RunConfig, check_read_back
 from nn_manual.data import Split
 from nn_manual.run.agreement import agree, check_all_see
@@ -16,6 +17,7 @@ from nn_manual.run.loading import check_machine, load, quiet
 from nn_manual.run.needed_memory import note_of_memory
 from nn_manual.run.silent import NoWriter, writer_of
 from nn_manual.run.training_run import TrainingRun
+from nn_manual.run.unheeded_lengths import note_of_lengths
 from nn_manual.run.writer import RunWriter
 from nn_manual.step.slices.process_group import ALONE, ProcessGroup
 
@@ -41,6 +43,8 @@ def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE, *, has_
     for note in start_from_file(config, split, model):
         writer.note(note)
     _note_schedule(config, split, writer)
+    if isinstance(split.train.input, Padded) and (note := note_of_lengths(model)):
+        writer.note(note)
     if needs := note_of_memory(config, split.train.input.shape):
         writer.note(needs)
     agree(config, split, model, group, **{"--run-dir": str(directory)})

@@ -113,7 +113,7 @@ def test_what_both_refuse(make: Callable[[Any], Layer], of: Any, message: str) -
     ("make", "message"),
     [
         (lambda: WeightNorm(Linear(2, 2), dim=2), "2 dimensions of weight, or null or -1 for all together, not 2"),
-        (lambda: WeightNorm(Linear(2, 2), dim=-2), "not -2"),
+        (lambda: WeightNorm(Linear(2, 2), dim=-3), "not -3"),
         (lambda: SpectralNorm(Linear(2, 2), dim=2), "dim must be one of the 2 dimensions of weight, not 2"),
         (lambda: SpectralNorm(Linear(2, 2), dim=-3), "not -3"),
         (lambda: SpectralNorm(Linear(2, 2), n_power_iterations=0), "n_power_iterations must be at least 1, not 0"),

@@ -78,7 +78,7 @@ def agree_for_steps(ours: Layer, theirs: torch.nn.Module, shape: Shape, dtype: s
 
 
 @each_dtype
-@pytest.mark.parametrize("dim", [0, 1, None, -1, 3])
+@pytest.mark.parametrize("dim", [0, 1, None, -1, -2, 3])
 @pytest.mark.parametrize("kind", LAYERS)
 def test_torch_agrees_on_weight_norm(kind: str, dim: int | None, dtype: str) -> None:
     layer, theirs, shape = LAYERS[kind]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 from composites import Gate, StochasticDepth
 
-from nn_manual import BatchNorm1d, Dropout, Embedding, Layer, Linear, Sequential, Tanh
-from nn_manual.arrays import Array
-from nn_manual.layers.composite import descendants
+from nn_manual import BatchNorm1d, Dropout, Embedding, Layer, Linear, Padded, PaddedTimePool, Sequential, Tanh
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers.composite import Composite, descendants
 from nn_manual.model.layers_fit import LayerMisfit, first_misfit
 
 
@@ -41,6 +42,32 @@ def test_the_first_misfit(layer: Layer, batch_size: int, misfit: tuple[Any, ...]
     assert found == (misfit and LayerMisfit(*misfit))
     assert not any("forward" in vars(inner) for _, inner in descendants(model))
     np.testing.assert_array_equal(model.param_arena, before)
+
+
+@dataclass(eq=False)
+class Later(Composite):
+    """A layer that doesn't see the first time. It doesn't say so: it has no `input_shapes`."""
+
+    inner: Layer
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return self.inner.output_shape((input_shape[0], input_shape[1] - 1, *input_shape[2:]))
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        return self.inner.forward(input[:, 1:])
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        raise NotImplementedError
+
+
+def test_a_composite_that_takes_a_time_away_from_a_layer_with_lengths() -> None:
+    data = Padded(np.ones((5, 4, 3), np.float32), np.array([1, 2, 1, 2, 1]))
+    words = "PaddedTimePool gets 3 times, and the data's sequences have 4: the lengths belong to the data's times"
+    found = first_misfit(Sequential(Later(PaddedTimePool())), data)
+    assert found is not None
+    assert found[:2] == ("0.inner", (5, 3, 3))
+    assert found.words.startswith(words)
+    assert first_misfit(Sequential(PaddedTimePool()), data) is None
 
 
 def test_what_raises_for_another_reason_is_left_to_the_run() -> None:

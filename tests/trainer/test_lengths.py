@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from stopped_runs import stopped
 
 from nn_manual import (
     Adam,
+    AdaptiveAvgPool1d,
     BatchNorm1d,
+    Conv1d,
     CrossEntropyLoss,
     Dropout,
     Flatten,
@@ -24,6 +27,9 @@ from nn_manual import (
     MSELoss,
     Padded,
     PaddedLSTM,
+    PaddedTimePool,
+    Permute,
+    Residual,
     Sequential,
     Trainer,
     Unflatten,
@@ -36,7 +42,7 @@ from nn_manual.data import Examples
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.layers import Layer, LayerWithLengths
 from nn_manual.layers.recurrent import Recurrent
-from nn_manual.run.loading import load
+from nn_manual.run.loading import check, load
 from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
 from nn_manual.run_directory.weights import read_weights
@@ -46,6 +52,9 @@ from nn_manual.use.load_run import load_run
 from nn_manual.use.replay import replay
 
 NUM_EXAMPLES, TIME = 24, 6
+KEPT = (
+    "{}, and the data's sequences have 6: the lengths belong to the data's times, which the layers before it must keep"
+)
 
 
 def examples(dtype: str = "float64") -> Examples:
@@ -95,21 +104,55 @@ def test_slices_that_run_side_by_side_are_compared_with_the_lengths_of_all() -> 
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        ([Unflatten(1, [2, 3]), Flatten(0, 1)], "PaddedLSTM gets 48 sequences, and the batch has 24"),
-        ([Unflatten(1, [1, 6]), Flatten(2), Linear(18, 3)], "PaddedLSTM gets 1 time, and a sequence has 6"),
+        (
+            [Unflatten(1, [2, 3]), Flatten(0, 1)],
+            "2 (PaddedLSTM) gets 4 sequences for each 2 of the data, to which the lengths belong",
+        ),
+        ([Unflatten(1, [1, 6]), Flatten(2), Linear(18, 3)], KEPT.format("3 (PaddedLSTM) gets 1 time")),
     ],
 )
 def test_sequences_that_another_layer_has_reshaped(layers: list[Layer], message: str) -> None:
     model = Sequential(*layers, PaddedLSTM(3, 4), seed=1, dtype="float64")
-    with pytest.raises(ValueError, match=f"^{message}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         model(examples().input)
+
+
+def test_times_that_another_layer_has_changed() -> None:
+    """Whatever the lengths are: whether a step raises doesn't depend on its batch. A model of a Trainer, of a check and
+    of an evaluation refuses the same. Layers that keep the number of times, or give it back, are taken.
+    """
+    short = Padded(examples().input.array, np.ones(NUM_EXAMPLES, np.int64))
+    target = np.zeros((NUM_EXAMPLES, 2))
+    for layers, words in (
+        ((Permute([0, 2, 1]), Conv1d(3, 3, 2), Permute([0, 2, 1]), PaddedLSTM(3, 2)), "3 (PaddedLSTM) gets 5 times"),
+        ((Permute([0, 2, 1]), Residual(PaddedLSTM(6, 6)), Linear(6, 2)), "1.0 (PaddedLSTM) gets 3 times"),
+    ):
+        model = Sequential(*layers, PaddedTimePool(), seed=1, dtype="float64")
+        trainer = Trainer(model, MSELoss(), Adam(model), check_every=0)
+        message = f"^{re.escape(KEPT.format(words))}$"
+        before = model.param_arena.copy()
+        for call in (
+            lambda model=model: model(short),
+            lambda model=model: model.forward(short),
+            lambda trainer=trainer: trainer.train_step(short, target),
+            lambda trainer=trainer: trainer.evaluate((short, target)),
+            lambda model=model: check_gradients(model, MSELoss(), short, target),
+        ):
+            with pytest.raises(ValueError, match=message):
+                call()
+        np.testing.assert_array_equal(model.param_arena, before)
+    same = Permute([0, 2, 1]), Conv1d(3, 3, 2), AdaptiveAvgPool1d(TIME), Permute([0, 2, 1]), PaddedTimePool()
+    model = Sequential(*same, seed=1, dtype="float64")
+    assert model(short).shape == (NUM_EXAMPLES, 3)
+    with pytest.raises(ValueError, match=r"^4 \(PaddedTimePool\) gets 6 times, and the data's sequences have 9: "):
+        model(Padded(np.zeros((2, 9, 3)), np.array([1, 2])))
 
 
 def test_a_model_that_heeds_lengths_is_not_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     _, losses = trained(net(), check_every=0)
     _, others = trained(net(), check_every=0, compiled=True)
     assert others == losses
-    assert capsys.readouterr().err == "note: this model isn't compiled: PaddedLSTM heeds lengths\n"
+    assert capsys.readouterr().err == "note: this model isn't compiled: 1 (PaddedLSTM) heeds lengths\n"
 
 
 @pytest.mark.slow
@@ -336,7 +379,7 @@ class TestRuns:
     def test_an_evaluation_on_data_without_lengths_is_refused(self, config_path: Path, tmp_path: Path) -> None:
         run(load_config(config_path), tmp_path / "run")
         trained_run = load_run(tmp_path / "run")
-        message = r"sequences\.npz: doesn't fit the run: PaddedLSTM needs the length of each sequence: an input that is"
+        message = r"sequences\.npz: doesn't fit the run: 0 \(PaddedLSTM\) needs the length of each sequence: an input "
         with pytest.raises(DataError, match=message):
             evaluate(trained_run, tmp_path / "run", ["data.Arrays.lengths=null"])
 
@@ -350,6 +393,63 @@ class TestRuns:
     def test_what_does_not_fit(self, config_path: Path, override: str, message: str) -> None:
         with pytest.raises(ConfigError, match=message):
             load(load_config(config_path, [override]))
+
+    def test_a_layer_that_does_not_get_the_times_of_the_data(self, config_path: Path, tmp_path: Path) -> None:
+        """The model is a list with a Sequential in it, whose place is another than that of the layer."""
+        turn = "    - Permute: {dims: [0, 2, 1]}\n"
+        inner = f"  - Sequential:\n{turn}    - PaddedLSTM: {{input_size: 6, hidden_size: 6}}\n{turn}"
+        text = CONFIG[: CONFIG.index("  - PaddedLSTM")] + inner + CONFIG[CONFIG.index("  - Linear") :]
+        config_path.write_text(text.replace("in_features: 4", "in_features: 3"))
+        message = r"^.*run\.yaml:8:7: PaddedLSTM gets 3 times, and the data's sequences have 6: the lengths belong to"
+        for start in (load, check, lambda config: run(config, tmp_path / "run")):
+            with pytest.raises(ConfigError, match=message):
+                start(load_config(config_path))
+        assert not (tmp_path / "run").exists()
+
+    def test_an_evaluation_and_a_prediction_on_other_times(self, config_path: Path, tmp_path: Path) -> None:
+        """What gives the training's times back gives other data's no more."""
+        turn = "  - Permute: {dims: [0, 2, 1]}\n"
+        fixed = f"{turn}  - AdaptiveAvgPool1d: {{output_size: 6}}\n{turn}"
+        place = CONFIG.index("  - PaddedLSTM")
+        config_path.write_text(CONFIG[:place] + fixed + CONFIG[place:])
+        run(load_config(config_path), tmp_path / "run")
+        trained_run, zeros = load_run(tmp_path / "run"), np.zeros((4, 9, 3))
+        words = r"3 \(PaddedLSTM\) gets 6 times, and the data's sequences have 9: "
+        with pytest.raises(ValueError, match=f"^{words}"):
+            trained_run.predict(Padded(zeros, np.full(4, 2)))
+        np.savez(tmp_path / "longer.npz", x=zeros, y=zeros[:, :, :1], num_times=np.full(4, 2))
+        with pytest.raises(DataError, match=rf"longer\.npz: doesn't fit the run: {words}"):
+            evaluate(trained_run, tmp_path / "run", [f"data.Arrays.file={tmp_path / 'longer.npz'}"])
+
+    @pytest.mark.parametrize(("values", "dtype"), [([True] * 25, "bool"), ([2.0] * 25, "float64")])
+    def test_lengths_are_integers(self, config_path: Path, values: list[Any], dtype: str) -> None:
+        file = config_path.parent / "sequences.npz"
+        with np.load(file) as arrays:
+            np.savez(file, **({**arrays} | {"num_times": np.array(values)}))
+        message = rf"sequences\.npz: array 'num_times' has dtype {dtype}, and lengths are integers$"
+        with pytest.raises(DataError, match=message):
+            load(load_config(config_path))
+
+    def test_small_unsigned_lengths(self, config_path: Path) -> None:
+        file = config_path.parent / "sequences.npz"
+        with np.load(file) as arrays:
+            np.savez(file, **({**arrays} | {"num_times": arrays["num_times"].astype(np.uint8)}))
+        split, _ = load(load_config(config_path))
+        assert isinstance(split.train.input, Padded)
+        assert split.train.input.lengths.max() == TIME
+
+    @pytest.mark.parametrize(("heeds", "num_notes"), [(False, 1), (True, 0)])
+    def test_a_note_says_once_that_lengths_are_not_heeded(
+        self, config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, heeds: bool, num_notes: int
+    ) -> None:
+        if not heeds:
+            config_path.write_text(CONFIG.replace("PaddedLSTM: {", "LSTM: {batch_first: true, "))
+        run(load_config(config_path), tmp_path / "run")
+        note = (
+            "note: the lengths in the data aren't heeded by 0 (LSTM): padding counts as other numbers do there. "
+            "PaddedLSTM would heed them\n"
+        )
+        assert capsys.readouterr().err.count(note) == num_notes
 
 
 def test_what_is_rounding_is_seen_to_be() -> None:
