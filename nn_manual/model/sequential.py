@@ -32,6 +32,7 @@ from nn_manual.model.ownership import check_places, check_types, own
 from nn_manual.model.state_dict import check_state_dict
 from nn_manual.model.summary import ModelSummary, summary_of
 from nn_manual.model.ties import Ties
+from nn_manual.plain_settings import check_type
 
 
 class Sequential(Composite):
@@ -69,6 +70,9 @@ class Sequential(Composite):
         tied: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._take_layers(layers)
+        check_type(int, seed=seed)
+        if seed < 0:
+            raise ValueError(f"seed must be at least 0, not {seed}")
         #: What the layers' random numbers depend on: a Trainer counts the steps.
         self.seed, self.num_steps = seed, 0
         #: The row in the batch at which the next input of forward begins: a slice draws what the whole batch draws.

@@ -136,6 +136,15 @@ def test_other_dtypes_are_refused(dtype: str) -> None:
         Sequential(dtype=dtype)
 
 
+@pytest.mark.parametrize(
+    ("seed", "message"),
+    [("x", "an integer, not 'x'"), (True, "an integer, not True"), (0.5, "an integer, not 0.5"), (-1, "at least 0, not -1")],
+)
+def test_what_is_no_seed_is_refused(seed: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^seed must be {re.escape(message)}$"):
+        Sequential(Linear(4, 2), seed=seed)
+
+
 def test_an_input_of_another_dtype_is_refused() -> None:
     for dtype, other in [("float32", "float64"), ("float64", "float32"), ("float32", "int64")]:
         with pytest.raises(TypeError, match=f"^the model is {dtype}, its input {other}$"):
