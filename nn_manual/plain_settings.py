@@ -53,7 +53,8 @@ def check_type(wanted: type, **values: Any) -> None:
         if wanted in WORDS:
             fits, words = _fits(_plain(value), wanted), WORDS[wanted][0]
         else:
-            fits, words = isinstance(value, wanted), f"{'an' if wanted.__name__[0] in 'AEIO' else 'a'} {wanted.__name__}"
+            article = "an" if wanted.__name__[0] in "AEIO" else "a"
+            fits, words = isinstance(value, wanted), f"{article} {wanted.__name__}"
         if not fits:
             given = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
             raise TypeError(f"{name} must be {words}, not {given}")

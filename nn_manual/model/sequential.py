@@ -154,8 +154,12 @@ class Sequential(Composite):
         self._check_input(input)
         self.bind_noise(input.shape)
         output, saved = self.bind_lengths(input), list[Any]()
-        for layer in self.layers:
-            output, layer_saved = layer.forward(output)
+        for number, layer in enumerate(self.layers):
+            try:
+                output, layer_saved = layer.forward(output)
+            except ValueError as error:
+                _name_layer(error, number, layer)
+                raise
             saved.append(layer_saved)
         return output, saved
 
@@ -213,8 +217,12 @@ class Sequential(Composite):
         """What `model(input)` runs. Raises what forward does for an input that the model doesn't take."""
         self._check_input(input)
         output = self.bind_lengths(input)
-        for layer in self.layers:
-            output = checked_output(layer, layer.infer(output))
+        for number, layer in enumerate(self.layers):
+            try:
+                output = checked_output(layer, layer.infer(output))
+            except ValueError as error:
+                _name_layer(error, number, layer)
+                raise
         return output
 
     @property
@@ -279,8 +287,12 @@ class Sequential(Composite):
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The shape after the last layer; ValueError where one doesn't fit the one before it."""
-        for layer in self.layers:
-            input_shape = layer.output_shape(input_shape)
+        for number, layer in enumerate(self.layers):
+            try:
+                input_shape = layer.output_shape(input_shape)
+            except ValueError as error:
+                _name_layer(error, number, layer)
+                raise
         return input_shape
 
     def bind(self, param: Array, grad: Array, use_grads: Mapping[str, Array] | None = None) -> None:
@@ -342,6 +354,19 @@ class Sequential(Composite):
         check_state_dict(values, own, vars(self.buffer), self.ties.first_of)
         for name, value in values.items():
             own[name][...] = value
+
+
+def _name_layer(error: ValueError, number: int, layer: Layer) -> None:
+    """Begin the text of an error with the layer that raised it, as "1 (Linear) takes ...", "1.0 (Linear)" in another
+    Sequential.
+    """
+    own, text = type(layer).__name__, str(error)
+    if isinstance(layer, Sequential) and text[:1].isdigit():
+        error.args = (f"{number}.{text}",)
+    elif text.startswith(f"{own} "):
+        error.args = (f"{number} ({own}){text.removeprefix(own)}",)
+    else:
+        error.args = (f"{number} ({own}): {text}",)
 
 
 def _dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:

@@ -1,4 +1,4 @@
-"""The settings of an optimizer, looked at: are they of their types, and in their ranges? And what its methods make of them."""
+"""The settings of an optimizer, looked at: their types, their ranges, and what its methods make of them."""
 
 from __future__ import annotations
 
