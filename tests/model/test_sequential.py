@@ -140,6 +140,14 @@ def test_a_size_that_does_not_fit_is_named_with_the_layers_number(layers: Any, m
             run(input)
 
 
+def test_an_eps_that_would_become_0_is_refused() -> None:
+    message = "1 (BatchNorm1d): eps 1e-50 is so near to 0 that it would become 0 in float32"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Sequential(Tanh(), BatchNorm1d(2, eps=1e-50))
+    assert Sequential(BatchNorm1d(2, eps=1e-50), dtype="float64").layers[0].eps == 1e-50  # type: ignore[attr-defined]  # BatchNorm1d has it
+    Sequential(BatchNorm1d(2, eps=1e-40))
+
+
 def test_what_is_no_layer_is_refused() -> None:
     with pytest.raises(TypeError, match=r"^layer 1 is <class '.*Tanh'>, not a Layer$"):
         Sequential(ReLU(), Tanh)  # type: ignore[arg-type]  # the mistake
