@@ -1,9 +1,9 @@
-"""The settings of layers and losses: NumPy's numbers become Python's, and other types are refused."""
+"""Settings in Python: values of another type are refused. NumPy's numbers become Python's in layers and losses."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import Field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -27,15 +27,37 @@ def take_settings(component: Any) -> None:
     with an array keep its dtype, and a tuple or an array where a list stands becomes a list. Raises TypeError, which
     names the setting, for a value of another type than the field's. A type that isn't known takes any value.
     """
-    owner: Any = type(component)
-    for field, types in _fields(owner):
+    for field, types in _fields(type(component)):
         given = getattr(component, field.name, None)
         value = _plain(given, as_list=any(get_origin(each) is list for each in types))
         if value is not given:
             setattr(component, field.name, value)
+    for reason in misfits(component):
+        raise TypeError(f"{type(component).__name__}: {reason}")
+
+
+def misfits(component: Any) -> Iterator[str]:
+    """For each of a dataclass's fields that holds a value of another type, why it doesn't fit: the text begins with the
+    field's name. A default fits, whatever it is.
+    """
+    for field, types in _fields(type(component)):
+        value = getattr(component, field.name, None)
         if value is not field.default and not any(_fits(value, each) for each in types):
             words = " or ".join(word for each in types for word in _words(each))
-            raise TypeError(f"{type(component).__name__}: {field.name} must be {words}, not {given!r}")
+            yield f"{field.name} must be {words}, not {value!r}"
+
+
+def check_type(wanted: type, **values: Any) -> None:
+    """Raise TypeError, with its name, for a value that isn't of a type in WORDS, or no object of a class."""
+    for name, value in values.items():
+        if wanted in WORDS:
+            fits, words = _fits(_plain(value), wanted), WORDS[wanted][0]
+        else:
+            article = "an" if wanted.__name__[0] in "AEIO" else "a"
+            fits, words = isinstance(value, wanted), f"{article} {wanted.__name__}"
+        if not fits:
+            given = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+            raise TypeError(f"{name} must be {words}, not {given}")
 
 
 def after_settings(post_init: Callable[..., None]) -> Callable[..., None]:
@@ -92,7 +114,9 @@ def _fits(value: Any, hint: Any) -> bool:
     members = _members(hint)
     if not members:
         return True
-    return isinstance(value, list | tuple) and all(any(_fits(item, each) for each in members) for item in value)
+    if not isinstance(value, list | tuple) or (get_origin(hint) is tuple and len(value) != len(get_args(hint))):
+        return False
+    return all(any(_fits(item, each) for each in members) for item in value)
 
 
 def _words(hint: Any) -> list[str]:
@@ -101,11 +125,13 @@ def _words(hint: Any) -> list[str]:
         return [WORDS[hint][0]]
     if get_origin(hint) is Literal:
         return [repr(word) for word in get_args(hint)]
-    return [f"a list of {' or '.join(WORDS[each][1] for each in _members(hint))}"]
+    members = " or ".join(WORDS[each][1] for each in _members(hint))
+    return [f"{len(get_args(hint))} {members}" if get_origin(hint) is tuple else f"a list of {members}"]
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    """The types of a list's members, where all of them are in WORDS; none for another type."""
-    members = _types(get_args(hint)[0]) if get_origin(hint) in (list, tuple) and get_args(hint) else ()
-    return members if all(each in WORDS for each in members) else ()
+    """The types of a list's members, or of a tuple's, where all of them are in WORDS; none for another type."""
+    of_each = get_args(hint) if get_origin(hint) in (list, tuple) else ()
+    members = dict.fromkeys(kind for member in of_each for kind in _types(member))
+    return tuple(sorted(members, key=lambda kind: kind is NoneType)) if all(each in WORDS for each in members) else ()
 

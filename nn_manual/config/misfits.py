@@ -20,6 +20,7 @@ from nn_manual.layers.branches import Branches
 from nn_manual.losses import Loss
 from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
+from nn_manual.model.contract import lost_eps
 from nn_manual.model.ties import Ties
 from nn_manual.registry import takes_layers
 from nn_manual.step.slices.cut import cut
@@ -68,6 +69,7 @@ def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], erro
     if "model" not in arguments:
         return
     fit = _Fit(places, errors, arguments.get("batch_size", 1))
+    fit.dtype = np.dtype(arguments.get("dtype", RunConfig.dtype))
     fit.ties(arguments["model"], arguments.get("tied", []))
     data: Dataset | None = arguments.get("data")
     shape = None
@@ -88,6 +90,8 @@ class _Fit:
         #: Whether the model may put out values for classes that the data doesn't have: a model of characters fits every
         #: text that has as many different characters, or fewer.
         self.may_have_more_classes = False
+        #: In which dtype the layers compute, where their settings are still to be looked at.
+        self.dtype: np.dtype[Any] | None = None
 
     def input(self, first: Layer, path: str, split: Split) -> None:
         """Check that the first layer takes the data's numbers: indices, or real numbers."""
@@ -145,6 +149,8 @@ class _Fit:
         if isinstance(layer.domain, range) and not is_first:
             self.add(path, f"{type(layer).__name__} takes integers alone, and the layer before it makes none")
             return None
+        if self.dtype is not None and (reason := lost_eps(layer, self.dtype)):
+            self.add(path, reason)
         num_parameters = sum(map(size_of, layer.parameter_shapes().values()))
         self.largeness(path, f"{type(layer).__name__} has {num_parameters:,} parameters", num_parameters)
         if shape is not None:

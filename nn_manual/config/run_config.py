@@ -43,7 +43,7 @@ class EarlyStopping:
 class EMA:
     """Evaluate the exponential moving average of the weights, of which each step keeps the share `decay`."""
 
-    decay: Annotated[float, Field(ge=0, le=1)] = 0.999
+    decay: Annotated[float, Field(ge=0, lt=1)] = 0.999
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,14 @@ def checked_length(layer: Layer, method: str, length: Any) -> int | None:
     return int(length)
 
 
+def lost_eps(layer: Layer, dtype: np.dtype[Any]) -> str:
+    """Why a layer can't compute in this dtype, in words: an eps that isn't 0 would be. Empty where it can."""
+    for name, value in vars(layer).items():
+        if name.endswith("eps") and isinstance(value, float) and value and not dtype.type(value):
+            return f"{name} {value} is so near to 0 that it would become 0 in {dtype}"
+    return ""
+
+
 def checked_output(layer: Layer, output: Any) -> Array:
     """The array that `infer` returned. Raises LayerError for anything else."""
     if not hasattr(output, "shape"):

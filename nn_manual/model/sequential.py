@@ -24,7 +24,7 @@ from nn_manual.layers.composite import (
     shapes_of_chain,
 )
 from nn_manual.model import memory
-from nn_manual.model.contract import check_layers, checked_output
+from nn_manual.model.contract import check_layers, checked_output, lost_eps
 from nn_manual.model.initializers import Initializer, draw_parameters
 from nn_manual.model.lengths import Lengths
 from nn_manual.model.noise import Noise
@@ -32,6 +32,7 @@ from nn_manual.model.ownership import check_places, check_types, own
 from nn_manual.model.state_dict import check_state_dict
 from nn_manual.model.summary import ModelSummary, summary_of
 from nn_manual.model.ties import Ties
+from nn_manual.plain_settings import check_type
 
 
 class Sequential(Composite):
@@ -69,12 +70,18 @@ class Sequential(Composite):
         tied: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._take_layers(layers)
+        check_type(int, seed=seed)
+        if seed < 0:
+            raise ValueError(f"seed must be at least 0, not {seed}")
         #: What the layers' random numbers depend on: a Trainer counts the steps.
         self.seed, self.num_steps = seed, 0
         #: The row in the batch at which the next input of forward begins: a slice draws what the whole batch draws.
         self.first_row = 0
         self.ties = Ties(super().parameter_shapes(), tied)
         self.dtype = _dtype(dtype)
+        for name, layer in descendants(self):
+            if reason := lost_eps(layer, self.dtype):
+                raise ValueError(f"{name} ({type(layer).__name__}): {reason}")
         self.bind(np.zeros(self.num_parameters, self.dtype), np.zeros(self.num_parameters, self.dtype))
         memory.new_buffers(self, self.dtype)
         memory.reset_buffers(self)
@@ -150,8 +157,12 @@ class Sequential(Composite):
         self._check_input(input)
         self.bind_noise(input.shape)
         output, saved = self.bind_lengths(input), list[Any]()
-        for layer in self.layers:
-            output, layer_saved = layer.forward(output)
+        for number, layer in enumerate(self.layers):
+            try:
+                output, layer_saved = layer.forward(output)
+            except ValueError as error:
+                _name_layer(error, number, layer)
+                raise
             saved.append(layer_saved)
         return output, saved
 
@@ -209,8 +220,12 @@ class Sequential(Composite):
         """What `model(input)` runs. Raises what forward does for an input that the model doesn't take."""
         self._check_input(input)
         output = self.bind_lengths(input)
-        for layer in self.layers:
-            output = checked_output(layer, layer.infer(output))
+        for number, layer in enumerate(self.layers):
+            try:
+                output = checked_output(layer, layer.infer(output))
+            except ValueError as error:
+                _name_layer(error, number, layer)
+                raise
         return output
 
     @property
@@ -276,8 +291,12 @@ class Sequential(Composite):
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The shape after the last layer; ValueError where one doesn't fit the one before it."""
-        for layer in self.layers:
-            input_shape = layer.output_shape(input_shape)
+        for number, layer in enumerate(self.layers):
+            try:
+                input_shape = layer.output_shape(input_shape)
+            except ValueError as error:
+                _name_layer(error, number, layer)
+                raise
         return input_shape
 
     def bind(self, param: Array, grad: Array, use_grads: Mapping[str, Array] | None = None) -> None:
@@ -339,6 +358,19 @@ class Sequential(Composite):
         check_state_dict(values, own, vars(self.buffer), self.ties.first_of)
         for name, value in values.items():
             own[name][...] = value
+
+
+def _name_layer(error: ValueError, number: int, layer: Layer) -> None:
+    """Begin the text of an error with the layer that raised it, as "1 (Linear) takes ...", "1.0 (Linear)" in another
+    Sequential.
+    """
+    own, text = type(layer).__name__, str(error)
+    if isinstance(layer, Sequential) and text[:1].isdigit():
+        error.args = (f"{number}.{text}",)
+    elif text.startswith(f"{own} "):
+        error.args = (f"{number} ({own}){text.removeprefix(own)}",)
+    else:
+        error.args = (f"{number} ({own}): {text}",)
 
 
 def _dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:

@@ -69,7 +69,7 @@ class Adafactor(Optimizer):
         check_at_least_0(self, "lr", "weight_decay")
         if not self.beta2_decay <= 0:
             raise ValueError(f"beta2_decay must be at most 0, not {self.beta2_decay}")
-        if len(self.eps) != 2 or self.eps[1] is None or not all(each is None or each >= 0 for each in self.eps):
+        if self.eps[1] is None or not all(each is None or each >= 0 for each in self.eps):
             raise ValueError(f"eps must be null or a number from 0 on, and a number from 0 on, not {list(self.eps)}")
         if not self.d >= 1:
             raise ValueError(f"d must be at least 1, not {self.d}")

@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 
 from nn_manual.arrays import Array
 from nn_manual.optim.base import Optimizer
+from nn_manual.plain_settings import check_type
 
 #: The name of the average among the state vectors.
 AVERAGE = "ema"
@@ -30,10 +31,14 @@ def averaged(optimizer_class: type[Optimizer], decay: float = 0.999) -> type[Opt
     Why the difference is scaled, and not both terms: where the parameters stand still, the average then comes to
     exactly where they are, also where decay and 1 - decay, rounded, don't add up to 1.
 
-    Raises ValueError for a decay outside 0 ... 1.
+    Raises ValueError for a decay that isn't from 0 to below 1, with which the average would never move, and TypeError
+    for what is no number, and no class of optimizers.
     """
-    if not 0 <= decay <= 1:
-        raise ValueError(f"decay must be from 0 to 1, not {decay}")
+    if not (isinstance(optimizer_class, type) and issubclass(optimizer_class, Optimizer)):
+        raise TypeError(f"optimizer_class must be a class of optimizers, not {optimizer_class!r}")
+    check_type(float, decay=decay)
+    if not 0 <= decay < 1:
+        raise ValueError(f"decay must be at least 0 and below 1, not {decay}")
     base: Any = optimizer_class
 
     class Averaged(base):  # type: ignore[misc]  # which class it is, is known when it is made

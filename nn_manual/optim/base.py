@@ -15,7 +15,7 @@ from nn_manual.arrays import Array, Shape, as_python
 from nn_manual.defaults import default
 from nn_manual.model import Sequential
 from nn_manual.optim.checked_settings import check_new, check_settings_of
-from nn_manual.optim.groups import PATTERN, Group, Groups, runs, without_parameters
+from nn_manual.optim.groups import PATTERN, Group, Groups, check_groups, runs, without_parameters
 from nn_manual.optim.parts import Run
 from nn_manual.optim.scheduler_base import Scheduled
 
@@ -40,8 +40,9 @@ class Optimizer(ABC):
     holds them under the names that they have in torch's state ("momentum_buffer"). Before the first step they are
     zeros, and `num_steps` is 0.
 
-    Raises ValueError for settings that are out of range or no numbers, also where one is set between steps, for a group
-    without parameters, and for a group that would need vectors which the optimizer doesn't keep.
+    Raises ValueError for settings that are out of range or of another type, also where one is set between steps, for a
+    group without parameters, and for a group that would need vectors which the optimizer doesn't keep. Raises TypeError
+    for a model that is no Sequential, and for groups that aren't a list of dicts.
     """
 
     model: Sequential
@@ -70,6 +71,9 @@ class Optimizer(ABC):
         super().__setattr__(name, value)
 
     def __post_init__(self) -> None:
+        if not hasattr(self.model, "param_arena"):
+            raise TypeError(f"model must be a Sequential, not {self.model!r}")
+        check_groups(self.groups)
         check_new(self)
         members = [self, *(self._member(index, group) for index, group in enumerate(self.groups))]
         shapes, dtype = self.model.parameter_shapes(), self.model.dtype
@@ -205,8 +209,6 @@ class Optimizer(ABC):
         for name in own:
             if name not in self.setting_names():
                 raise ValueError(f"groups.{index}.{name} is no setting of {type(self).__name__}")
-        if PATTERN not in group:
-            raise ValueError(f"groups.{index} needs {PATTERN}, a pattern of parameter names")
         member = self._with(own)
         try:
             check_settings_of(member)

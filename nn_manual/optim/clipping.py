@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from nn_manual.arrays import Array, blocks
+from nn_manual.plain_settings import check_type
 
 
 @np.errstate(over="ignore")  # an infinite norm is part of the formula
@@ -84,10 +85,15 @@ BOTH = "one of clip_grad_norm and clip_grad_value must go: what a step does woul
 
 
 def clipping_of(clip_grad_norm: float | None, clip_grad_value: float | None) -> Clipping | None:
-    """What these settings ask for. Raises ValueError for a bound that isn't above 0, and where both are given."""
+    """What these settings ask for. Raises TypeError for a bound that is no number, and ValueError for one that
+    isn't above 0, and where both are given.
+    """
     norm, value = clip_grad_norm, clip_grad_value
     for name, bound in {"clip_grad_norm": norm, "clip_grad_value": value}.items():
-        if bound is not None and not bound > 0:
+        if bound is None:
+            continue
+        check_type(float, **{name: bound})
+        if not bound > 0:
             raise ValueError(f"{name} must be above 0, not {bound}")
     if norm is not None and value is not None:
         raise ValueError(BOTH)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from nn_manual.arrays import Shape, size_of
 from nn_manual.optim.parts import Run
+from nn_manual.plain_settings import check_type
 
 #: A pattern of parameter names, and settings: {"parameters": "*.bias", "weight_decay": 0.0}.
 Group: TypeAlias = dict[str, Any]
@@ -15,6 +16,18 @@ Groups: TypeAlias = list[Group]
 
 #: The key of a group's pattern.
 PATTERN = "parameters"
+
+
+def check_groups(groups: object) -> None:
+    """Raise TypeError for what is no list of groups, and ValueError for a group without a pattern."""
+    if not isinstance(groups, list | tuple):
+        raise TypeError(f"groups must be a list of dicts, not {groups!r}")
+    for index, group in enumerate(groups):
+        if not isinstance(group, Mapping):
+            raise TypeError(f"groups.{index} must be a dict, not {group!r}")
+        if PATTERN not in group:
+            raise ValueError(f"groups.{index} needs {PATTERN}, a pattern of parameter names")
+        check_type(str, **{f"groups.{index}.{PATTERN}": group[PATTERN]})
 
 
 def group_of_each(groups: Sequence[Group], names: Sequence[str]) -> list[int]:

@@ -78,8 +78,6 @@ class Muon(Optimizer):
             raise ValueError(f"momentum must be finite, not {self.momentum}")
         if not self.eps > 0:
             raise ValueError(f"eps must be above 0, not {self.eps}: a gradient of 0 is divided by it")
-        if len(self.ns_coefficients) != 3:
-            raise ValueError(f"ns_coefficients must be 3 numbers, not {list(self.ns_coefficients)}")
         check_count("ns_steps", self.ns_steps, least=0)
         if not self.ns_steps < 100:
             raise ValueError(f"ns_steps must be below 100, not {self.ns_steps}")

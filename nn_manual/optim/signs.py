@@ -48,9 +48,9 @@ class Rprop(Optimizer):
     def check_settings(self) -> None:
         """Raise ValueError outside torch's ranges."""
         check_at_least_0(self, "lr")
-        if len(self.etas) != 2 or not 0 < self.etas[0] < 1 < self.etas[1]:
+        if not 0 < self.etas[0] < 1 < self.etas[1]:
             raise ValueError(f"etas must be a number between 0 and 1 and one above 1, not {list(self.etas)}")
-        if len(self.step_sizes) != 2 or not 0 <= self.step_sizes[0] <= self.step_sizes[1]:
+        if not 0 <= self.step_sizes[0] <= self.step_sizes[1]:
             raise ValueError(f"step_sizes must be two numbers from 0 on, in order, not {list(self.step_sizes)}")
 
     def vector_names(self) -> list[str]:

@@ -12,6 +12,7 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Clipping, Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.optim.clipping import clipping_of
 from nn_manual.optim.scheduling import check_schedule
+from nn_manual.plain_settings import check_type
 from nn_manual.step.slices.cut import Slicing
 
 #: The settings that the check is made with.
@@ -67,6 +68,13 @@ def check_settings(settings: TrainerSettings) -> None:
     """Raise ValueError for settings that are out of range, or that don't fit each other, TypeError for a value of
     another kind, and ConfigError for more threads than cores are free.
     """
+    check_type(Sequential, model=settings.model)
+    check_type(Loss, loss=settings.loss)
+    check_type(Optimizer, optimizer=settings.optimizer)
+    check_type(Slicing, slicing=settings.slicing)
+    check_type(bool, compiled=settings.compiled)
+    if settings.lr_scheduler is not None:
+        check_type(Scheduler, lr_scheduler=settings.lr_scheduler)
     if settings.optimizer.model is not settings.model:
         raise ValueError("the optimizer moves another model than the one to be trained")
     check_whole_numbers(0, check_every=settings.check_every, check_memory=settings.check_memory)
@@ -76,8 +84,6 @@ def check_settings(settings: TrainerSettings) -> None:
         if (count := getattr(settings, name)) is not None:
             check_whole_numbers(0, **{name: count})
             check_threads(name, count)
-    if not isinstance(settings.compiled, bool):
-        raise TypeError(f"compiled must be True or False, not {settings.compiled!r}")
     if settings.blas is not None and settings.blas not in get_args(BlasName):
         raise ValueError(f"blas must be {', '.join(get_args(BlasName))} or None, not {settings.blas!r}")
     if settings.check_memory > machine_memory():

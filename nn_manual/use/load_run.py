@@ -18,6 +18,7 @@ from nn_manual.data.tables import Kind
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.losses.binary import OfLogits
 from nn_manual.losses.class_targets import OfClasses
+from nn_manual.losses.multi_margin import MultiMarginLoss
 from nn_manual.messages.text import counted, noted
 from nn_manual.model import Sequential
 from nn_manual.run.loading import quiet
@@ -61,6 +62,11 @@ class TrainedRun:
         softmax makes the same of both.
         """
         return isinstance(self.config.loss, OfClasses)
+
+    @property
+    def scores_classes(self) -> bool:
+        """Whether each output belongs to a class, of which the one with the largest output is predicted."""
+        return self.is_classification or isinstance(self.config.loss, MultiMarginLoss)
 
     @property
     def kind(self) -> Kind:

@@ -21,7 +21,7 @@ from nn_manual.use.new_rows import numbers_in
 
 #: The endings of what is read, and of what is written.
 INPUTS, OUTPUTS = (".csv", ".csv.gz", ".npz"), (".csv", ".npz")
-#: The column, or the array, of the class with the largest probability.
+#: The column, or the array, of the class with the largest output.
 PREDICTED_CLASS = "predicted_class"
 
 
@@ -34,9 +34,10 @@ def predict(run: TrainedRun, input: Path, output: Path | None = None) -> int:
     an array with the same name as in training, or "input"; and, with lengths, an array of their name.
 
     A classification writes the class and the probability of each class: columns headed `predicted_class` and by the
-    classes' names, or arrays `predicted_class` (an index), `probabilities` and `classes` (the names). A regression
-    writes values, in the units of the training's data: columns headed as the targets were, or an array `values`. A file
-    that exists is replaced as a whole.
+    classes' names, or arrays `predicted_class` (an index), `probabilities` and `classes` (the names). With
+    MultiMarginLoss, the model's outputs, `values`, are in the place of probabilities. A regression writes values, in
+    the units of the training's data: columns headed as the targets were, or an array `values`. A file that exists is
+    replaced as a whole.
 
     Raises ConfigError for another ending, a run on Text, and an output that is the input; DataError for an input that
     can't be read or doesn't fit, and an output that can't be written; NotFiniteError.
@@ -86,18 +87,18 @@ def _read(run: TrainedRun, file: Path) -> Array | Padded:
 
 def _names(run: TrainedRun, num_outputs: int) -> list[str]:
     """The names of the outputs: those of the classes, or of the targets, in training."""
-    known = run.transform.names.classes if run.is_classification else None
+    known = run.transform.names.classes if run.scores_classes else None
     known = known or run.transform.names.target
     if known is not None and len(known) == num_outputs:
         return list(known)
-    return [str(index) if run.is_classification else f"output_{index}" for index in range(num_outputs)]
+    return [str(index) if run.scores_classes else f"output_{index}" for index in range(num_outputs)]
 
 
 def _as_csv(run: TrainedRun, prediction: Array) -> bytes:
     if prediction.ndim != 2:
         raise ConfigError(f"a row of a .csv can't hold a prediction of shape {prediction.shape[1:]}; an .npz can")
     names, rows = _names(run, prediction.shape[1]), prediction.tolist()
-    if run.is_classification:
+    if run.scores_classes:
         rows = [[names[index], *row] for index, row in zip(prediction.argmax(axis=1).tolist(), rows, strict=True)]
         heading = PREDICTED_CLASS
         while heading in names:
@@ -112,9 +113,9 @@ def _as_csv(run: TrainedRun, prediction: Array) -> bytes:
 
 def _as_npz(run: TrainedRun, prediction: Array) -> bytes:
     arrays: dict[str, Any] = {"values": prediction}
-    if run.is_classification:
-        names = np.array(_names(run, prediction.shape[-1]))
-        arrays = {PREDICTED_CLASS: prediction.argmax(axis=-1), "probabilities": prediction, "classes": names}
+    if run.scores_classes:
+        name, names = "probabilities" if run.is_classification else "values", _names(run, prediction.shape[-1])
+        arrays = {PREDICTED_CLASS: prediction.argmax(axis=-1), name: prediction, "classes": np.array(names)}
     file = io.BytesIO()
     np.savez(file, **arrays)
     return file.getvalue()

@@ -51,6 +51,13 @@ def test_a_normalization_of_another_size(errors_of: ErrorsOf) -> None:
     ]
 
 
+def test_an_eps_that_would_become_0(errors_of: ErrorsOf) -> None:
+    norm = "{BatchNorm1d: {num_features: 32, eps: 1e-50}}"
+    words = "eps 1e-50 is so near to 0 that it would become 0 in float32"
+    assert errors_of(valid_but(8, f"  - {norm}")) == [f"run.yaml:8:6: {words}"]
+    assert errors_of(valid_but(8, f"  - Residual: [{norm}]")) == [f"run.yaml:8:17: {words}"]
+
+
 def test_indices_come_from_the_data_alone(errors_of: ErrorsOf) -> None:
     embedding = "Embedding: {num_embeddings: 3, embedding_dim: 32}"
     words = "Embedding takes integers alone, and the layer before it makes none"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nested import SHAPES, as_torch, nested, torch_nested
 
-from nn_manual import BatchNorm1d, Layer, Linear, ReLU, Sequential, Tanh
+from nn_manual import BatchNorm1d, Layer, Linear, ReLU, Residual, Sequential, Tanh
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.input_kinds import KINDS, draw
 from nn_manual.model.initializers import Constant, KaimingNormal
@@ -123,6 +123,31 @@ def test_the_outermost_owns_the_memory() -> None:
     assert outer.param_arena.tolist()[6:] == [7] * 6
 
 
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ((Linear(4, 3), Linear(7, 2)), "1 (Linear) takes in_features=7 in the last dimension, the input has"),
+        ((Tanh(), Sequential.without_memory(Linear(4, 3), Linear(7, 2))), "1.1 (Linear) takes in_features=7 in"),
+        ((Tanh(), Residual(Tanh(), Linear(7, 4))), "1 (Residual): Linear takes in_features=7 in the last"),
+        ((Linear(4, 3), Residual(Linear(3, 2))), "1 (Residual) adds its input of shape (5, 3) to its layers' output"),
+    ],
+)
+def test_a_size_that_does_not_fit_is_named_with_the_layers_number(layers: Any, message: str) -> None:
+    model, input = Sequential(*layers), np.ones((5, 4), np.float32)
+    runs: list[Any] = [model, model.forward, lambda _: model.output_shape((5, 4))]
+    for run in runs:
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            run(input)
+
+
+def test_an_eps_that_would_become_0_is_refused() -> None:
+    message = "1 (BatchNorm1d): eps 1e-50 is so near to 0 that it would become 0 in float32"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Sequential(Tanh(), BatchNorm1d(2, eps=1e-50))
+    assert Sequential(BatchNorm1d(2, eps=1e-50), dtype="float64").layers[0].eps == 1e-50  # type: ignore[attr-defined]  # BatchNorm1d has it
+    Sequential(BatchNorm1d(2, eps=1e-40))
+
+
 def test_what_is_no_layer_is_refused() -> None:
     with pytest.raises(TypeError, match=r"^layer 1 is <class '.*Tanh'>, not a Layer$"):
         Sequential(ReLU(), Tanh)  # type: ignore[arg-type]  # the mistake
@@ -136,6 +161,15 @@ def test_other_dtypes_are_refused(dtype: str) -> None:
         Sequential(dtype=dtype)
 
 
+@pytest.mark.parametrize(
+    ("seed", "message"),
+    [("x", "an integer, not 'x'"), (True, "an integer, not True"), (-1, "at least 0, not -1")],
+)
+def test_what_is_no_seed_is_refused(seed: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^seed must be {re.escape(message)}$"):
+        Sequential(Linear(4, 2), seed=seed)
+
+
 def test_an_input_of_another_dtype_is_refused() -> None:
     for dtype, other in [("float32", "float64"), ("float64", "float32"), ("float32", "int64")]:
         with pytest.raises(TypeError, match=f"^the model is {dtype}, its input {other}$"):
@@ -143,7 +177,7 @@ def test_an_input_of_another_dtype_is_refused() -> None:
 
 
 def test_sizes_that_do_not_fit_each_other_are_refused() -> None:
-    message = "Linear takes in_features=5 in the last dimension, the input has shape (2, 4)"
+    message = "2 (Linear) takes in_features=5 in the last dimension, the input has shape (2, 4)"
     model = Sequential(Linear(3, 4), ReLU(), Linear(5, 1))
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         model.output_shape((2, 3))

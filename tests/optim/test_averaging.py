@@ -211,6 +211,11 @@ def test_the_class_is_called_as_its_optimizer() -> None:
         assert other.num_steps == 2
         assert not np.array_equal(other.vectors["ema"], optimizer.vectors["ema"])
     assert decay_of(Adam(net())) is None
-    for decay in (-0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match=f"^decay must be from 0 to 1, not {decay}$"):
+    for decay in (-0.1, 1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match=f"^decay must be at least 0 and below 1, not {decay}$"):
             averaged(Adam, decay)
+    with pytest.raises(TypeError, match=r"^decay must be a number, not True$"):
+        averaged(Adam, decay=True)
+    no_class: Any = "Adam"
+    with pytest.raises(TypeError, match=r"^optimizer_class must be a class of optimizers, not 'Adam'$"):
+        averaged(no_class)

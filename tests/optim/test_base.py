@@ -12,7 +12,7 @@ from opaque import Looked, opaque
 
 from nn_manual import Linear, Sequential, clip_grad_norm
 from nn_manual.arrays import Array
-from nn_manual.optim import SGD, Adam, Muon, Optimizer
+from nn_manual.optim import SGD, Adam, Muon, NAdam, Optimizer
 from nn_manual.registry import components
 
 EXAMPLES = [(cls, settings) for cls in components(Optimizer).values() for settings in cls.examples()]
@@ -116,18 +116,25 @@ def test_clipping_with_squares_that_overflow_gives_zeros_without_a_warning(dtype
     np.testing.assert_array_equal(grad, [0, 0])
 
 
-NO_NUMBERS: list[tuple[type[Optimizer], dict[str, Any], str]] = [
+OTHER_TYPES: list[tuple[type[Optimizer], dict[str, Any], str]] = [
     (SGD, {"lr": "0.1"}, "lr must be a number, not '0.1'"),
     (SGD, {"momentum": None}, "momentum must be a number, not None"),
     (Adam, {"eps": [1e-8]}, "eps must be a number, not [1e-08]"),
-    (Adam, {"betas": (0.9, "0.99")}, "betas must be numbers, not (0.9, '0.99')"),
-    (Adam, {"betas": 0.9}, "betas must be numbers, not 0.9"),
+    (Adam, {"betas": (0.9, "0.99")}, "betas must be 2 numbers, not (0.9, '0.99')"),
+    (Adam, {"betas": 0.9}, "betas must be 2 numbers, not 0.9"),
+    (Adam, {"betas": (0.9,)}, "betas must be 2 numbers, not (0.9,)"),
+    (Adam, {"betas": (0.9, 0.99, 0.9)}, "betas must be 2 numbers, not (0.9, 0.99, 0.9)"),
     (Muon, {"lr": {}}, "lr must be a number, not {}"),
+    (Muon, {"ns_coefficients": (1, 2)}, "ns_coefficients must be 3 numbers, not (1, 2)"),
+    (Muon, {"ns_steps": 2.0}, "ns_steps must be an integer, not 2.0"),
+    (NAdam, {"lr": True}, "lr must be a number, not True"),
+    (SGD, {"momentum": True}, "momentum must be a number, not True"),
+    (NAdam, {"maximize": 1}, "maximize must be True or False, not 1"),
 ]
 
 
-@pytest.mark.parametrize(("optimizer_class", "settings", "message"), NO_NUMBERS)
-def test_a_setting_that_is_no_number_is_refused(
+@pytest.mark.parametrize(("optimizer_class", "settings", "message"), OTHER_TYPES)
+def test_a_setting_of_another_type_is_refused(
     optimizer_class: Any, settings: dict[str, Any], message: str
 ) -> None:
     """Where the optimizer is made, for a group, and where the setting is changed between steps."""
@@ -143,6 +150,21 @@ def test_a_setting_that_is_no_number_is_refused(
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             setattr(member, name, value)
         assert getattr(member, name) == before
+
+
+@pytest.mark.parametrize(
+    ("model", "groups", "error", "message"),
+    [
+        (None, [], TypeError, "model must be a Sequential, not None"),
+        (Sequential(Linear(3, 2)), 5, TypeError, "groups must be a list of dicts, not 5"),
+        (Sequential(Linear(3, 2)), ["*"], TypeError, "groups.0 must be a dict, not '*'"),
+        (Sequential(Linear(3, 2)), [{"parameters": 5}], TypeError, "groups.0.parameters must be text, not 5"),
+        (Sequential(Linear(3, 2)), [{"lr": 1}], ValueError, "groups.0 needs parameters, a pattern of parameter names"),
+    ],
+)
+def test_no_model_and_no_groups(model: Any, groups: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        SGD(model, groups=groups)
 
 
 def test_a_setting_out_of_range_is_refused_between_steps() -> None:

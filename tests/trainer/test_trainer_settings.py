@@ -94,6 +94,19 @@ def test_each_attribute_is_followed_or_refused(kind: str) -> None:
         assert getattr(trainer, name) is before
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"loss": MSELoss}, "loss must be a Loss, not the class MSELoss"),
+        ({"optimizer": SGD}, "optimizer must be an Optimizer, not the class SGD"),
+        ({"optimizer": None}, "optimizer must be an Optimizer, not None"),
+    ],
+)
+def test_what_is_no_loss_and_no_optimizer(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        classifier(**settings)
+
+
 def trained(trainer: Trainer, settings: dict[str, Any], num_epochs: int = 1) -> Array:
     """The parameters after so many epochs, and one more with these settings."""
     train(trainer, num_epochs)
@@ -165,7 +178,7 @@ def test_lr_step_is_followed_where_steps_are_checked() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("clip_grad_norm", "5", "'>' not supported"),
+        ("clip_grad_norm", "5", "clip_grad_norm must be a number, not '5'"),
         ("clip_grad_norm", 0.0, "clip_grad_norm must be above 0, not 0.0"),
         ("lr_step", "steps", "lr_step must be epoch or step, not steps"),
         ("lr_scheduler", ReduceLROnPlateau(), "lr_step must be epoch with ReduceLROnPlateau: a validation loss comes"),

@@ -104,6 +104,17 @@ def test_an_npz_of_a_classification(folder: Path) -> None:
         np.testing.assert_allclose(archive["probabilities"][0], [1 - LIKELIER, LIKELIER], rtol=1e-7)
 
 
+def test_the_class_without_probabilities(folder: Path) -> None:
+    Path("new.csv").write_text("a,b\n3,10\n5,6\n")
+    run = write_trained(folder, CONFIG.replace("loss: CrossEntropyLoss", "loss: MultiMarginLoss"))
+    expected = [["predicted_class", "no", "yes"], ["yes", "1.0", "2.0"], ["no", "2.0", "1.0"]]
+    assert predicted(run, "new.csv") == expected
+    predict(read_trained(run), Path("new.csv"), Path("out.npz"))
+    with np.load("out.npz") as archive:
+        found = {name: archive[name].tolist() for name in archive.files}
+    assert found == {"predicted_class": [1, 0], "values": [[1, 2], [2, 1]], "classes": ["no", "yes"]}
+
+
 def test_an_npz_of_a_regression(folder: Path) -> None:
     np.savez("new.npz", input=[[3.0, 10.0]])
     predict(read_trained(write_trained(folder, REGRESSION, OF_REGRESSION)), Path("new.npz"), Path("out.npz"))

@@ -31,6 +31,7 @@ from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.twin.by_differences import Finding
 from nn_manual.check.twin.model import Twin
 from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.layers.with_lengths import LENGTHS
 from nn_manual.model import Sequential
 
 #: A single unit behind a kink is zero in half of the draws: in all of so many, once in 256 times.
@@ -84,12 +85,15 @@ def vacuous(model: Sequential, step: Proof) -> Iterator[str]:
 def zero_everywhere(model: Sequential, recorded: Recording, plan: Plan, zero: list[Quantity]) -> Iterator[str]:
     """A sentence for each of the quantities in `zero`, which were zero in all that was compared. A formula that gives
     zero for random inputs, parameters and targets, too, is left out: zero is what it must give.
+    Before them stands which layers drew zeros alone in the recorded step: those may be why.
     """
     if zero:
         not_always = _not_always_zero(model, recorded, plan)
-        for quantity in zero:
-            if quantity.name in not_always:
-                yield f"{quantity.layer}: {quantity.name} is zero everywhere"
+        sentences = [f"{each.layer}: {each.name} is zero everywhere" for each in zero if each.name in not_always]
+        for calls in recorded.layers if sentences else ():
+            if any(drawn.size and not drawn.any() for name, drawn in calls.noise.items() if name != LENGTHS):
+                yield f"{calls.label}: its random draw is 0 alone, and leaves the branch out; another seed draws anew"
+        yield from sentences
 
 
 def zero_in_theory(model: Sequential, recorded: Recording, plan: Plan) -> tuple[str, ...]:

@@ -20,8 +20,10 @@ from nn_manual import (
     Linear,
     MSELoss,
     ReLU,
+    Residual,
     Sequential,
     Sigmoid,
+    StochasticDepth,
     Tanh,
     Trainer,
     check_gradients,
@@ -80,6 +82,17 @@ def test_in_training_a_tensor_is_proven_by_any_step_in_which_it_is_not_zero() ->
     assert step() == ()
     model.param_arena[...] = 0
     assert step() == ()
+
+
+def test_a_branch_that_a_random_draw_left_out() -> None:
+    branch = Residual(Linear(3, 3), StochasticDepth(0.9, "batch"))
+    report = check_gradients(Sequential(Linear(3, 3), branch, Linear(3, 4)), MSELoss(), *batch())
+    assert report.vacuous[:2] == (
+        "1.1 (StochasticDepth): its random draw is 0 alone, and leaves the branch out; another seed draws anew",
+        "1.1 (StochasticDepth): 1.1.output is zero everywhere",
+    )
+    seed_1 = Sequential(Linear(3, 3), Residual(Linear(3, 3), StochasticDepth(0.1, "batch")), Linear(3, 4), seed=1)
+    assert check_gradients(seed_1, MSELoss(), *batch()).vacuous == ()
 
 
 def test_a_gradient_that_must_be_zero_is_proven_in_training() -> None:

@@ -73,7 +73,7 @@ def test_what_one_process_refuses_all_refuse(folder: Path) -> None:
             label.format(17),
             "ValueError: confusion has shape (2, 2), and the number of classes is 3",
             label.format(1),
-            "ValueError: Linear takes in_features=6 in the last dimension, the input has shape (2, 5)",
+            "ValueError: 0 (Linear) takes in_features=6 in the last dimension, the input has shape (2, 5)",
             "TypeError: the model is float32, its input float64",
             last,
         ]
