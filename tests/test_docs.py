@@ -10,10 +10,13 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from nn_manual import ops
+from nn_manual import EmbeddingBag, Linear, Sequential, ops
+from nn_manual.data import MiddleWord
 
 DOCS = Path(__file__).parents[1] / "docs"
 WALKTHROUGH = (DOCS / "walkthrough.md").read_text(encoding="utf-8")
@@ -90,6 +93,18 @@ def test_the_kernel_of_the_command_line_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_vector_of_a_word(tmp_path: Path) -> None:
+    """The line that the page has for it, of a run's model and its data."""
+    (tmp_path / "words.txt").write_text("a list of words, a list of the words of a list, and the words")
+    data = MiddleWord(tmp_path / "words.txt", radius=1, num_words=4, validation_fraction=0)
+    split = data.load(0, np.dtype(np.float32))
+    assert split.transform.names.classes == ("a", "list", "of", "words")
+    model = Sequential(EmbeddingBag(4, 2), Linear(2, 4, bias=False))
+    (line,) = re.findall(r"`(run\.model\.state_dict.*)`", (DOCS / "using_a_model.md").read_text(encoding="utf-8"))
+    vector = eval(line, {"run": SimpleNamespace(model=model, transform=split.transform)})
+    np.testing.assert_array_equal(vector, model.layers[0].infer(np.array([[1, 1]]))[0])
+
+
 def test_using_a_model_works_as_it_stands(tmp_path: Path) -> None:
     """It alone runs the page's commands one after the other."""
     page = (DOCS / "using_a_model.md").read_text(encoding="utf-8")

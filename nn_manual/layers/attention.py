@@ -54,9 +54,10 @@ class SelfAttention(Heads):
     is no mask.
 
     `offset`, (time, time) or (num_heads, time, time), is -infinity where the row's time doesn't see the column's: with
-    `window`, it sees those alone whose distance is below it. Otherwise it is 0, or where positions = alibi, minus
-    distance times a slope of the head, between 1 and 2**-8. rotate turns each pair of features, i
-    and i + width / 2, by the angle time * 10000**(-2 i / width), and rotate_back by its negative.
+    `window`, it sees those alone whose distance is below it, which saves no work: all scores are computed.
+    Otherwise it is 0, or where positions = alibi, minus distance times a slope of the head, between 1 and 2**-8. rotate
+    turns each pair of features, i and i + width / 2, by the angle time * 10000**(-2 i / width), and rotate_back by its
+    negative.
 
         projected         = input @ in_proj_weight.T + in_proj_bias
         query, key, value = split(projected)
