@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from dataclasses import fields
 from itertools import count, groupby, islice
 from typing import Any
 
@@ -12,11 +13,11 @@ import numpy as np
 
 from benchmarks.proven import proven
 from benchmarks.random_layers import extended, random_layers, random_ties, reshaped
-from nn_manual import Embedding, Linear, Loss, Sequential, Trainer
+from nn_manual import Embedding, Flatten, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array, Padded
 from nn_manual.data import Examples
-from nn_manual.layers import LayerWithLengths
-from nn_manual.layers.composite import descendants
+from nn_manual.layers import Layer, LayerWithLengths
+from nn_manual.layers.composite import descendants, shapes_of_chain
 from nn_manual.losses.base import takes_numbers
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.optim.scheduling import check_schedule
@@ -112,7 +113,7 @@ def drawn(seed: int, *, in_slices: bool = False, **settings: Any) -> tuple[Train
     loss_class, number = LOSSES[generator.integers(len(LOSSES))]
     others = np.random.default_rng([seed, 1])
     layers = extended(random_layers(generator, loss_class), others)
-    layers = reshaped(layers, np.random.default_rng([seed, 2]))
+    layers = _with_times(reshaped(layers, np.random.default_rng([seed, 2])))
     tied = random_ties(layers, others)
     model = Sequential(*layers, seed=seed, dtype=str(generator.choice(list(DTYPES))), tied=tied)
     loss = loss_class.examples(_sizes(model)[1])[number]
@@ -215,10 +216,32 @@ def _batches(
     return batches
 
 
+def _with_times(layers: list[Layer]) -> list[Layer]:
+    """The layers; where one heeds lengths, behind two that make their input of sequences with as many times as this one
+    gets. Another one that gets other times becomes the same without lengths.
+    """
+    if not any(isinstance(layer, LayerWithLengths) for layer in layers):
+        return layers
+    first = next(layer for layer in layers if isinstance(layer, Linear))
+    shapes = shapes_of_chain({str(index): layer for index, layer in enumerate(layers)}, (3, first.in_features))
+    own = list(zip(layers, shapes.values(), strict=True))
+    time = next(shape[1] for layer, shape in own if isinstance(layer, LayerWithLengths))
+    same = [
+        _without_lengths(layer) if isinstance(layer, LayerWithLengths) and shape[1] != time else layer
+        for layer, shape in own
+    ]
+    return [Flatten(), Linear(time, first.in_features), *same]
+
+
+def _without_lengths(layer: LayerWithLengths) -> Layer:
+    """The same layer for sequences of one length."""
+    settings: Any = layer
+    plain: type[Layer] = components(Layer)[type(layer).__name__.removeprefix("Padded")]
+    return plain(**{field.name: getattr(layer, field.name) for field in fields(settings) if field.init})
+
+
 def _with_lengths(model: Sequential, input: Array, generator: np.random.Generator) -> Array | Padded:
-    """The input, with lengths that every layer takes which heeds some."""
-    of_layers = zip(model.layers, model.input_shapes(input.shape).values(), strict=True)
-    times = [shape[1] for layer, shape in of_layers if isinstance(layer, LayerWithLengths)]
-    if not times:
+    """The input, (batch, time, 1) with lengths if a layer heeds some."""
+    if not model.lengths_heeded_by:
         return input
-    return Padded(input, generator.integers(1, min(input.shape[1], *times), len(input), endpoint=True))
+    return Padded(input[:, :, np.newaxis], generator.integers(1, input.shape[1], len(input), endpoint=True))

@@ -107,7 +107,7 @@ def test_dropout_of_each_sequence_is_a_plain_layer_s(layer_class: type[PaddedRec
 
 def test_it_needs_lengths() -> None:
     for call in (net().forward, net().infer, net()):
-        with pytest.raises(ValueError, match=r"^PaddedLSTM needs the length of each sequence"):
+        with pytest.raises(ValueError, match=r"^0 \(PaddedLSTM\) needs the length of each sequence"):
             call(drawn(0, 4, 5, 3))
     with pytest.raises(ValueError, match=r"^batch_first must be true: the rows of the data are the sequences$"):
         PaddedLSTM(3, 2, batch_first=False)

@@ -27,6 +27,8 @@ from nn_manual import (
     CrossEntropyLoss,
     Linear,
     MSELoss,
+    PaddedLSTM,
+    Residual,
     Sequential,
     Trainer,
 )
@@ -179,6 +181,13 @@ def test_what_can_not_be_traced_is_named(what: str, line: int, message: str) -> 
     with pytest.raises(CannotTrace) as error:
         trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch)
     assert str(error.value) == f"1 (Own).forward, test_step.py:{LINE + line}: {message}"
+
+
+def test_a_layer_that_heeds_lengths_is_named_with_its_number() -> None:
+    model = Sequential(Linear(3, 3), Residual(PaddedLSTM(3, 3)), seed=0)
+    batch = np.ones((4, 5, 3), np.float32), np.ones((4, 5, 3), np.float32)
+    with pytest.raises(CannotTrace, match=r"^1\.0 \(PaddedLSTM\) heeds lengths, which a trace doesn't take$"):
+        trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch)
 
 
 @dataclass(eq=False)
