@@ -218,7 +218,9 @@ class TestLinks:
         assert read_checkpoint(folder)[1].keys() == TENSORS.keys()
 
 
-@pytest.mark.parametrize("read", [checkpoints_of, lambda run: read_file(run / "file"), lambda run: [*read_records(run / "lines")]])
+@pytest.mark.parametrize(
+    "read", [checkpoints_of, lambda run: read_file(run / "file"), lambda run: [*read_records(run / "lines")]]
+)
 def test_too_little_memory_is_no_fault_of_the_data(
     read: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
