@@ -31,6 +31,7 @@ from nn_manual.arrays import DTYPES, Array
 from nn_manual.check.judge import vacuous, zeros
 from nn_manual.check.judge.judge import Judge
 from nn_manual.check.judge.vacuous import MOST_ROWS
+from nn_manual.check.step.recording import run_step
 from nn_manual.data import Examples
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
@@ -265,7 +266,6 @@ def test_what_is_zero_in_theory_is_found_in_some_rows_of_a_large_batch(
     trainer.train_step(generator.standard_normal((3 * MOST_ROWS, 6)).astype(np.float32), target)
     assert trainer.checker is not None
     num_rows = set[int]()
-    run_step = vacuous.run_step
 
     def noted(model: Sequential, loss: Loss, input: Array, target: Array, **others: bool) -> None:
         num_rows.add(len(input))

@@ -35,6 +35,7 @@ from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import prove
 from nn_manual.check.whole_step import checker as checker_module
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
@@ -282,7 +283,7 @@ def test_torchs_tensors_are_gone_before_the_update_is_compared(monkeypatch: pyte
     model, (input, target) = net(), batch()
     checker = GradientChecker(model, MSELoss(), SGD(model, lr=0.1))
     references, are_gone = list[Any](), list[bool]()
-    prove, compare_update = checker_module.prove, checker.compare_update
+    compare_update = checker.compare_update
 
     def proven(*arguments: Any, **settings: Any) -> Any:
         step = prove(*arguments, **settings)
