@@ -37,8 +37,9 @@ from nn_manual.model import Sequential
 #: A single unit behind a kink is zero in half of the draws: in all of so many, once in 256 times.
 NUM_DRAWS = 8
 
-#: The most rows of a batch in a drawn step, which is in float64: what cancels in all rows cancels in some, too.
-MOST_ROWS = 1024
+#: The most rows of a batch in a drawn step, which is in float64: what cancels in all rows cancels in some, too. In the
+#: sum of thousands of rows, more than CANCELLED would be left.
+MOST_ROWS = 256
 
 #: Where the terms of a gradient cancel, what is left of them in float64 is at most this fraction of the layer's largest
 #: grad_output, from which they are made: two right sums may differ by as much. A gradient that isn't rounding alone

@@ -11,12 +11,15 @@ from nets import break_gradient
 
 from nn_manual import (
     SGD,
+    BatchNorm1d,
     CausalSelfAttention,
+    CrossEntropyLoss,
     Embedding,
     Flatten,
     GradientMismatch,
     Layer,
     Linear,
+    Loss,
     MSELoss,
     Sequential,
     Sigmoid,
@@ -25,8 +28,10 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array
-from nn_manual.check.judge import zeros
+from nn_manual.check.judge import vacuous, zeros
 from nn_manual.check.judge.judge import Judge
+from nn_manual.check.judge.vacuous import MOST_ROWS
+from nn_manual.check.step.recording import run_step
 from nn_manual.data import Examples
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
@@ -246,3 +251,26 @@ def test_what_is_zero_in_theory_is_listed_at_every_scale(input_scale: float) -> 
     trainer.train_step(input_scale * generator.standard_normal((5, 6)), generator.standard_normal((5, 2)))
     assert trainer.checker is not None
     assert "0 (Linear): 0.grad_bias is zero in theory and rounding alone" in trainer.checker.unproven()
+
+
+@pytest.mark.parametrize("num_counted", [3 * MOST_ROWS, MOST_ROWS, 0])
+def test_what_is_zero_in_theory_is_found_in_some_rows_of_a_large_batch(
+    num_counted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In float64 all rows would take several times the memory of the step. All are taken if the first don't count."""
+    model = Sequential(Linear(6, 4), BatchNorm1d(4), Linear(4, 3), seed=0)
+    trainer = Trainer(model, CrossEntropyLoss(ignore_index=0), SGD(model, lr=1e-9))
+    generator = np.random.default_rng(0)
+    target = generator.integers(1, 3, 3 * MOST_ROWS)
+    target[num_counted:-1] = 0
+    trainer.train_step(generator.standard_normal((3 * MOST_ROWS, 6)).astype(np.float32), target)
+    assert trainer.checker is not None
+    num_rows = set[int]()
+
+    def noted(model: Sequential, loss: Loss, input: Array, target: Array, **others: bool) -> None:
+        num_rows.add(len(input))
+        run_step(model, loss, input, target, **others)
+
+    monkeypatch.setattr(vacuous, "run_step", noted)
+    assert "0 (Linear): 0.grad_bias is zero in theory and rounding alone" in trainer.checker.unproven()
+    assert num_rows == {MOST_ROWS if num_counted else 3 * MOST_ROWS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +32,11 @@ from nn_manual import (
 )
 from nn_manual.arrays import DTYPES, Array
 from nn_manual.check.catalogue.upstream import UpstreamLoss
+from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import prove
+from nn_manual.check.whole_step import checker as checker_module
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
@@ -271,3 +276,30 @@ def test_nan_equals_no_nan_in_a_report() -> None:
     assert not report.passed
     assert report.failures[0].name == "0.output"
     assert "the reference is not finite at 4 of 16 positions" in report.diagnosis
+
+
+def test_torchs_tensors_are_gone_before_the_update_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows takes memory of its own, in float64."""
+    model, (input, target) = net(), batch()
+    checker = GradientChecker(model, MSELoss(), SGD(model, lr=0.1))
+    references, are_gone = list[Any](), list[bool]()
+    compare_update = checker.compare_update
+
+    def proven(*arguments: Any, **settings: Any) -> Any:
+        step = prove(*arguments, **settings)
+        references.extend(weakref.ref(pair.reference) for pair in step.pairs)
+        return step
+
+    def compared(plan: Plan) -> Differences:
+        are_gone.extend(reference() is None for reference in references)
+        return compare_update(plan)
+
+    monkeypatch.setattr(checker_module, "prove", proven)
+    monkeypatch.setattr(checker, "compare_update", compared)
+    with checker.recording():
+        checker.run(input, target)
+        assert checker.optimizer is not None
+        checker.optimizer.step()
+    checker.compare()
+    assert are_gone
+    assert all(are_gone)
