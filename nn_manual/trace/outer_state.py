@@ -1,6 +1,4 @@
-"""What a step may keep outside of its objects: the global variables that a user's own code reads, and the generators of
-random numbers that a process has.
-"""
+"""What a step may keep outside of its objects: global variables of a user's code, and the process's random numbers."""
 
 from __future__ import annotations
 
