@@ -27,7 +27,8 @@ def take_settings(component: Any) -> None:
     with an array keep its dtype, and a tuple or an array where a list stands becomes a list. Raises TypeError, which
     names the setting, for a value of another type than the field's. A type that isn't known takes any value.
     """
-    for field, types in _fields(type(component)):
+    owner: Any = type(component)
+    for field, types in _fields(owner):
         given = getattr(component, field.name, None)
         value = _plain(given, as_list=any(get_origin(each) is list for each in types))
         if value is not given:
@@ -40,7 +41,8 @@ def misfits(component: Any) -> Iterator[str]:
     """For each of a dataclass's fields that holds a value of another type, why it doesn't fit: the text begins with the
     field's name. A default fits, whatever it is.
     """
-    for field, types in _fields(type(component)):
+    owner: Any = type(component)
+    for field, types in _fields(owner):
         value = getattr(component, field.name, None)
         if value is not field.default and not any(_fits(value, each) for each in types):
             words = " or ".join(word for each in types for word in _words(each))
