@@ -22,7 +22,7 @@ def test_sizes_out_of_range(in_features: int, out_features: int, message: str) -
 
 @pytest.mark.parametrize("shape", [(), (2,), (5, 4), (3, 5, 2)])
 def test_an_input_of_another_size_is_refused(shape: tuple[int, ...]) -> None:
-    message = f"Linear takes in_features=3 in the last dimension, the input has shape {shape}"
+    message = f"0 (Linear) takes in_features=3 in the last dimension, the input has shape {shape}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Linear(3, 2).output_shape(shape)
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
