@@ -27,24 +27,27 @@ def take_settings(component: Any) -> None:
     with an array keep its dtype, and a tuple or an array where a list stands becomes a list. Raises TypeError, which
     names the setting, for a value of another type than the field's. A type that isn't known takes any value.
     """
-    for field, types in _fields(component.__class__):
-        given = getattr(component, field.name, None)
-        value = _plain(given, as_list=any(get_origin(each) is list for each in types))
-        if value is not given:
-            setattr(component, field.name, value)
     for reason in misfits(component):
         raise TypeError(f"{type(component).__name__}: {reason}")
+    owner: Any = type(component)
+    for field, types in _fields(owner):
+        given = getattr(component, field.name, None)
+        value = _plain(given, as_list=_is_list(types))
+        if value is not given:
+            setattr(component, field.name, value)
 
 
 def misfits(component: Any) -> Iterator[str]:
     """For each of a dataclass's fields that holds a value of another type, why it doesn't fit: the text begins with the
     field's name. A default fits, whatever it is.
     """
-    for field, types in _fields(component.__class__):
-        value = getattr(component, field.name, None)
+    owner: Any = type(component)
+    for field, types in _fields(owner):
+        given = getattr(component, field.name, None)
+        value = _plain(given, as_list=_is_list(types))
         if value is not field.default and not any(_fits(value, each) for each in types):
             words = " or ".join(word for each in types for word in _words(each))
-            yield f"{field.name} must be {words}, not {value!r}"
+            yield f"{field.name} must be {words}, not {given!r}"
 
 
 def check_type(wanted: type, **values: Any) -> None:
@@ -89,6 +92,10 @@ def _types(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
+def _is_list(types: tuple[Any, ...]) -> bool:
+    return any(get_origin(each) is list for each in types)
+
+
 def _plain(value: Any, *, as_list: bool = False) -> Any:
     """The value itself where it is plain."""
     if isinstance(value, np.generic):
@@ -114,7 +121,7 @@ def _fits(value: Any, hint: Any) -> bool:
     members = _members(hint)
     if not members:
         return True
-    if not isinstance(value, list | tuple) or (get_origin(hint) is tuple and len(value) != len(get_args(hint))):
+    if not isinstance(value, list | tuple) or _length(hint) not in (None, len(value)):
         return False
     return all(any(_fits(item, each) for each in members) for item in value)
 
@@ -126,12 +133,18 @@ def _words(hint: Any) -> list[str]:
     if get_origin(hint) is Literal:
         return [repr(word) for word in get_args(hint)]
     members = " or ".join(WORDS[each][1] for each in _members(hint))
-    return [f"{len(get_args(hint))} {members}" if get_origin(hint) is tuple else f"a list of {members}"]
+    return [f"a list of {members}" if _length(hint) is None else f"{_length(hint)} {members}"]
+
+
+def _length(hint: Any) -> int | None:
+    """How many members a tuple has; None for a list, and for a tuple of any length."""
+    members = get_args(hint)
+    return len(members) if get_origin(hint) is tuple and Ellipsis not in members else None
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
     """The types of a list's members, or of a tuple's, where all of them are in WORDS; none for another type."""
     of_each = get_args(hint) if get_origin(hint) in (list, tuple) else ()
-    members = dict.fromkeys(kind for member in of_each for kind in _types(member))
+    members = dict.fromkeys(kind for member in of_each if member is not Ellipsis for kind in _types(member))
     return tuple(sorted(members, key=lambda kind: kind is NoneType)) if all(each in WORDS for each in members) else ()
 

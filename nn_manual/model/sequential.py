@@ -6,6 +6,7 @@ The file is long because a model is three things at once: a layer, the owner of 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -361,15 +362,16 @@ class Sequential(Composite):
 
 
 def _name_layer(error: ValueError, number: int, layer: Layer) -> None:
-    """Begin the text of an error with the layer that raised it, as "1 (Linear) takes ...", "1.0 (Linear)" in another
-    Sequential.
+    """Where the text of an error begins with the class of a layer, as those about sizes do, say which layer it is: "1
+    (Linear) takes ...", or "1.0 (Linear) takes ..." in a Sequential that stands in this one.
     """
     own, text = type(layer).__name__, str(error)
-    if isinstance(layer, Sequential) and text[:1].isdigit():
+    is_named = re.match(r"[\d.]+ \(", text)
+    if is_named and isinstance(layer, Sequential):
         error.args = (f"{number}.{text}",)
     elif text.startswith(f"{own} "):
         error.args = (f"{number} ({own}){text.removeprefix(own)}",)
-    else:
+    elif is_named or any(text.startswith(f"{type(inner).__name__} ") for _, inner in descendants(layer)):
         error.args = (f"{number} ({own}): {text}",)
 
 

@@ -15,7 +15,7 @@ from nn_manual.arrays import Array, Shape, as_python
 from nn_manual.defaults import default
 from nn_manual.model import Sequential
 from nn_manual.optim.checked_settings import check_new, check_settings_of
-from nn_manual.optim.groups import PATTERN, Group, Groups, check_groups, runs, without_parameters
+from nn_manual.optim.groups import PATTERN, Group, Groups, runs, without_parameters
 from nn_manual.optim.parts import Run
 from nn_manual.optim.scheduler_base import Scheduled
 
@@ -71,9 +71,6 @@ class Optimizer(ABC):
         super().__setattr__(name, value)
 
     def __post_init__(self) -> None:
-        if not hasattr(self.model, "param_arena"):
-            raise TypeError(f"model must be a Sequential, not {self.model!r}")
-        check_groups(self.groups)
         check_new(self)
         members = [self, *(self._member(index, group) for index, group in enumerate(self.groups))]
         shapes, dtype = self.model.parameter_shapes(), self.model.dtype

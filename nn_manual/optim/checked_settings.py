@@ -7,6 +7,7 @@ from typing import Any
 
 from nn_manual.arrays import is_number
 from nn_manual.errors import ComponentError
+from nn_manual.optim.groups import check_groups
 from nn_manual.plain_settings import misfits
 
 
@@ -20,9 +21,12 @@ def check_settings_of(optimizer: Any) -> None:
 
 
 def check_new(optimizer: Any) -> None:
-    """The same of an optimizer that is being made. Raise ComponentError where its `vector_names` or its `coefficients`
-    return something else than the contract says.
+    """The same of an optimizer that is being made. Raise TypeError for what is no model and for what are no groups, and
+    ComponentError where `vector_names` or `coefficients` return something else than the contract says.
     """
+    if not hasattr(optimizer.model, "param_arena"):  # the check has parameters that are no whole model
+        raise TypeError(f"model must be a Sequential, not {optimizer.model!r}")
+    check_groups(optimizer.groups)
     check_settings_of(optimizer)
     own, names = type(optimizer).__name__, optimizer.vector_names()
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):

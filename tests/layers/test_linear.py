@@ -25,6 +25,7 @@ def test_an_input_of_another_size_is_refused(shape: tuple[int, ...]) -> None:
     message = f"Linear takes in_features=3 in the last dimension, the input has shape {shape}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Linear(3, 2).output_shape(shape)
+    message = message.replace("Linear", "0 (Linear)")
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Sequential(Linear(3, 2)).forward(np.ones(shape, np.float32))
 

@@ -140,6 +140,15 @@ def test_a_size_that_does_not_fit_is_named_with_the_layers_number(layers: Any, m
             run(input)
 
 
+def test_words_of_a_layers_own_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError("is said by a layer")
+
+    monkeypatch.setattr(Tanh, "forward", refuse)
+    with pytest.raises(ValueError, match=r"^is said by a layer$"):
+        Sequential(Tanh()).forward(np.ones((2, 3), np.float32))
+
+
 def test_an_eps_that_would_become_0_is_refused() -> None:
     message = "1 (BatchNorm1d): eps 1e-50 is so near to 0 that it would become 0 in float32"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

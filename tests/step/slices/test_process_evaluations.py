@@ -65,7 +65,7 @@ def test_what_one_process_refuses_all_refuse(folder: Path) -> None:
     expected = []
     label = "ValueError: CrossEntropyLoss: label 3 at index {} is outside 0 ... 2"
     norm = (
-        "ValueError: BatchNorm1d needs more than 1 value for each feature in a training step, "
+        "ValueError: 1 (BatchNorm1d) needs more than 1 value for each feature in a training step, "
         "the input has shape (1, 8)"
     )
     for last in (norm, "nothing"):  # with sync_batch_norm it is the batch that has values
