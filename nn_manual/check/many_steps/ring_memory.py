@@ -7,8 +7,8 @@ import numpy as np
 from nn_manual.arrays import Array
 
 #: Where a step is proven by itself, ours of the tensors that are compared wait for torch's run, which takes twice as
-#: much: its values and gradients, and what it keeps for its backward. Measured: 2.0 in nets of wide layers with batches
-#: of 2,048 and 8,192 examples, 1.9 in config/gpt.yaml.
+#: much: its values and gradients, and what it keeps for its backward. By the memory of whole processes: 2.0 in a net of
+#: wide layers with a batch of 8,192 examples, 2.3 with 2,048, 2.0 in config/gpt.yaml.
 OF_TORCH_ALONE = 2
 
 #: The most bytes of a step. Copies of more bytes cost as much as the saved calls of torch: the step of the
