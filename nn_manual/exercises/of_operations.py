@@ -13,7 +13,7 @@ from nn_manual import ops
 from nn_manual.arrays import Array, Domain
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.operation_cases import OperationCase
-from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.exercises.exercise import Case, Exercise, Results, keeping
 from nn_manual.exercises.frozen import freeze
 from nn_manual.exercises.operation_settings import settings_of
 from nn_manual.ops.reductions import chosen, spread
@@ -71,7 +71,7 @@ class OperationExercise(Exercise):
 def _run(own: ops.Operation, operands: list[Array], grad_answer: Array, case: OperationCase) -> Results:
     answer, *backwards = own.differentiate(operands, case.options)
     results = {"answer": np.asarray(answer)}
-    with np.errstate(all="ignore"):  # as in ops.vjp
+    with np.errstate(all="ignore"), keeping(results):  # as in ops.vjp
         for name, backward in zip(case.operand_names, backwards, strict=True):
             with suppress(NotImplementedError):
                 results[f"grad_{name}"] = backward(grad_answer)
