@@ -180,7 +180,8 @@ class _Compared:
         failure = self._results[case]
         assert isinstance(failure, Failure)
         lines = [_placed(failure, file), f"It was on {', '.join(self._reference.inputs[case])}."]
-        return [*lines, where_wrong(self._reference.inputs, failures, [*range(len(self._results))], "It fails", "it runs")]
+        every = [*range(len(self._results))]
+        return [*lines, where_wrong(self._reference.inputs, failures, every, "It fails", "it runs")]
 
     def of_tensor(self, name: str) -> list[str]:
         """About a wrong tensor: the cause, or else what the difference looks like; the place, and on which inputs."""
