@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Failure:
-    """What is wrong with the reader's code: in words, and the line of its file, 0 where it isn't known."""
+    """What is wrong with the reader's code: in words, and the line of its file, 0 where it isn't known. Of a case,
+    `reached` has the results that were there before.
+    """
 
     words: str
     line: int = 0
+    reached: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,9 @@ class Answer:
         """A line of JSON, and behind it the numbers of all arrays."""
         blocks: list[bytes] = []
         results = [
-            asdict(each) if isinstance(each, Failure) else {name: _told(value, blocks) for name, value in each.items()}
+            {"words": each.words, "line": each.line, "reached": _all_told(each.reached, blocks)}
+            if isinstance(each, Failure)
+            else _all_told(each, blocks)
             for each in self.results
         ]
         problem = None if self.problem is None else asdict(self.problem)
@@ -52,17 +57,18 @@ class Answer:
             told, start = json.loads(head), 0
             results: list[Mapping[str, Any] | Failure] = []
             for each in told["results"]:
-                if "words" in each:
-                    results.append(Failure(**each))
-                    continue
                 read: dict[str, Any] = {}
-                for name, value in each.items():
+                for name, value in each.get("reached", each).items():
                     read[name], start = _read(value, block, start)
-                results.append(read)
+                results.append(Failure(each["words"], each["line"], read) if "words" in each else read)
             problem = None if told["problem"] is None else Failure(**told["problem"])
             return cls(results, problem, [Failure(**note) for note in told["notes"]])
         except (LookupError, TypeError, AttributeError) as error:
             raise ValueError(f"no answer: {error}") from None
+
+
+def _all_told(results: Mapping[str, Any], blocks: list[bytes]) -> dict[str, Any]:
+    return {name: _told(value, blocks) for name, value in results.items()}
 
 
 def _told(value: Any, blocks: list[bytes]) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from nn_manual.arrays import Array
+from nn_manual.errors import is_from_outside
 from nn_manual.exercises.formulas import Formula
 
 #: What a component computes from a case, by the names of formulas: output, grad_input, grad_weight, ...
@@ -16,6 +18,27 @@ Results: TypeAlias = dict[str, Array]
 
 class NotASolution(Exception):  # noqa: N818 - says what happened
     """The reader's code does what no solution may do: the text says what, and is told as it is."""
+
+
+class Reached(Exception):  # noqa: N818 - says what happened
+    """The reader's code has raised `error`, and `results` were there before."""
+
+    def __init__(self, results: Results, error: Exception) -> None:
+        super().__init__()
+        self.results, self.error = results, error
+
+
+@contextmanager
+def keeping(results: Results) -> Iterator[None]:
+    """What is computed in this block may fail: then `results` are kept. Raises Reached for any error but of what isn't
+    written yet.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, NotImplementedError) or is_from_outside(error):
+            raise
+        raise Reached(results, error) from error
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def explain(
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         search = Search(exercise, cases, expected, theirs, wrong)
-        seen = seen_without_formula(expected, theirs, wrong)
+        seen = seen_without_formula(exercise, expected, theirs, wrong)
         if seen or not search.telling:
             return seen
         found = search.found()

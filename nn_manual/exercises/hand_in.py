@@ -21,6 +21,7 @@ from nn_manual.exercises.every_exercise import EXERCISES, every_exercise
 from nn_manual.exercises.exercise import Exercise, NotASolution
 from nn_manual.exercises.guard import Guard
 from nn_manual.exercises.jacobians import first_wrong
+from nn_manual.exercises.memory import added
 from nn_manual.exercises.solving import cases_of, failure, results_of, unfit
 
 #: The name of the reader's file as a module: whatever the file is called, it takes no other module's place.
@@ -145,4 +146,5 @@ def _imported(file: Path) -> ModuleType:
 def _run_cases(exercise: Exercise, own: Any, file: Path, guard: Guard) -> Answer:
     autograd = Autograd(file)
     results = results_of(cases_of(exercise, is_made=exercise.owner is own), own, str(file), autograd.look)
-    return Answer(results, notes=[*autograd.notes, *guard.changed(ast.parse(file.read_bytes()))])
+    tree = ast.parse(file.read_bytes())
+    return Answer(results, notes=[*autograd.notes, *guard.changed(tree), *added(tree, results)])

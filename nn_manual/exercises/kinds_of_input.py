@@ -10,9 +10,12 @@ LISTED = 5
 _SIZES = re.compile(r", shape [\dx]+")
 
 
-def where_wrong(inputs: Sequence[tuple[str, str]], wrong: Collection[int], asked: Sequence[int], what: str) -> str:
+def where_wrong(
+    inputs: Sequence[tuple[str, str]], wrong: Collection[int], asked: Sequence[int], what: str, other: str = "right"
+) -> str:
     """For example "It is wrong on tied input; right on random input and negative input." `inputs` are settings and
-    kinds, `wrong` and `asked` places in them, `what` how the sentence begins.
+    kinds, `wrong` and `asked` places in them, `what` how the sentence begins, and `other` what is said of
+    the others.
 
     The inputs are told apart by what is special about them, or by the settings: the way with the fewest groups of which
     each is all wrong or all right. Where there is none, it is said how often each kind is wrong.
@@ -27,7 +30,7 @@ def where_wrong(inputs: Sequence[tuple[str, str]], wrong: Collection[int], asked
     good = [name for name, group in groups.items() if not any(group)]
     if len(good) < len(bad) and pure:
         return f"{what} on every input but {_listed(good)}."
-    return f"{what} on {_listed(bad)}{f'; right on {_listed(good)}' if good else ''}."
+    return f"{what} on {_listed(bad)}{f'; {other} on {_listed(good)}' if good else ''}."
 
 
 def _ways(inputs: Sequence[tuple[str, str]], asked: Sequence[int]) -> Iterator[list[tuple[int, str]]]:

@@ -18,7 +18,7 @@ from nn_manual.check.catalogue.inputs import (
     with_lengths,
 )
 from nn_manual.check.catalogue.labels import label
-from nn_manual.exercises.exercise import Case, Exercise, NotASolution, Results
+from nn_manual.exercises.exercise import Case, Exercise, NotASolution, Results, keeping
 from nn_manual.exercises.formula_words import words_of_layer
 from nn_manual.exercises.frozen import freeze
 from nn_manual.layers import Layer
@@ -84,7 +84,8 @@ class LayerExercise(Exercise):
             output, saved = kept[0]
             results = {"output": output.copy()}
             try:
-                grad_input = layer.backward(freeze(saved)[0], freeze(grad_output.copy()))
+                with keeping(results):
+                    grad_input = layer.backward(freeze(saved)[0], freeze(grad_output.copy()))
             except NotImplementedError:
                 return results
             for name, grad in grads.items():

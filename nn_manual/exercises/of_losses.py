@@ -12,7 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.catalogue.labels import label
 from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.defaults import defines
-from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.exercises.exercise import Case, Exercise, Results, keeping
 from nn_manual.exercises.formula_words import words_of_loss
 from nn_manual.exercises.frozen import freeze
 from nn_manual.losses import Loss
@@ -38,9 +38,9 @@ class LossExercise(Exercise):
         loss = copy.deepcopy(own.examples()[index])
         value, saved = loss.forward(freeze(prediction), freeze(target))
         results = {"loss": np.asarray(value)}
-        with suppress(NotImplementedError):
+        with keeping(results), suppress(NotImplementedError):
             results["grad_prediction"] = loss.backward(freeze(saved))
-        with suppress(NotImplementedError):
+        with keeping(results), suppress(NotImplementedError):
             if defines(self.owner, "backward_target"):
                 results["grad_target"] = loss.backward_target(freeze(saved))
         return results

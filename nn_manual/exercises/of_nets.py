@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 import functools
+import linecache
+import re
 import textwrap
+import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.labels import label
-from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.errors import is_from_outside
+from nn_manual.exercises.exercise import Case, Exercise, NotASolution, Reached, Results
 from nn_manual.exercises.formula_words import words_of_layer, words_of_loss
 from nn_manual.exercises.formulas import Formula, evaluate, formulas
 from nn_manual.exercises.frozen import freeze
@@ -104,8 +108,31 @@ class NetExercise(Exercise):
             every = (*self.lines.forward, *self.lines.backward)
             results = evaluate(every, self.owner().loss, {**known, "np": np}, {})
         else:
-            results = own(**{name: freeze(array.copy()) for name, array in known.items()})
+            try:
+                results = own(**{name: freeze(array.copy()) for name, array in known.items()})
+            except Exception as error:
+                if isinstance(error, NotImplementedError) or is_from_outside(error):
+                    raise
+                self._tell(error, own)
+        return self._written(results)
+
+    def _written(self, results: Mapping[str, Any]) -> Results:
         return {name: results[name] for name in self.lines.gradients if results.get(name, ...) is not ...}
+
+    def _tell(self, error: Exception, own: Any) -> NoReturn:
+        """Raise the error of a reader's function together with the gradients that it had computed until then. One that
+        comes from reading what isn't written yet says so.
+        """
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            if frame.f_code is getattr(own, "__code__", None):
+                local = frame.f_locals
+                read = set(re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line)))
+                name = next((name for name in self.lines.gradients if name in read and local.get(name) is ...), "")
+                if name and isinstance(error, TypeError | AttributeError):
+                    words = f"{name} is not written yet, and this line reads it"
+                    error = NotASolution(words).with_traceback(error.__traceback__)
+                raise Reached(self._written(local), error) from None
+        raise error
 
     def wanted(self) -> str:
         """What the function returns."""

@@ -12,14 +12,17 @@ import numpy as np
 from nn_manual import ops
 from nn_manual.arrays import Array, Domain
 from nn_manual.check.catalogue.input_kinds import draw
-from nn_manual.check.catalogue.operation_cases import CASES, OperationCase
-from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.check.catalogue.operation_cases import OperationCase
+from nn_manual.exercises.exercise import Case, Exercise, Results, keeping
 from nn_manual.exercises.frozen import freeze
+from nn_manual.exercises.operation_settings import settings_of
 from nn_manual.ops.reductions import chosen, spread
 
 SEED = 0
 #: The kinds of operands, beside those of operations that take positive numbers alone. Tied ones lie at kinks.
 KINDS = ("random", "tied", "negative", "tiny")
+#: A kind for power alone: a base of 0, whose powers of 1 and more have gradients.
+ZERO_BASE = "zero base"
 
 
 class OperationExercise(Exercise):
@@ -28,14 +31,23 @@ class OperationExercise(Exercise):
     is_function: ClassVar[bool] = True
 
     def cases(self) -> list[Case]:
-        """Each of the catalogue's shapes and options, with each kind of operands."""
-        own = [case for case in CASES if case.operation is self.owner]
-        return [self._case(case, kind) for case in own for kind in (("random", "tied") if case.positive else KINDS)]
+        """Each of the shapes and options, with each kind of operands."""
+        own = settings_of(self.owner)
+        return [self._case(case, kind) for case in own for kind in self._kinds(case)]
+
+    def _kinds(self, case: OperationCase) -> tuple[str, ...]:
+        if case.operation is ops.power:
+            return ("random", "tied", ZERO_BASE)
+        return ("random", "tied") if case.positive else KINDS
 
     def _case(self, case: OperationCase, kind: str) -> Case:
         generator = np.random.default_rng(SEED)
         domain: Domain = "positive" if case.positive else "real"
-        operands = [draw(kind, shape, "float64", generator, domain) for shape in case.shapes]
+        if kind == ZERO_BASE:
+            few = ([0.0, 2.0], [1.0, 3.0])
+            operands = [generator.choice(values, shape) for values, shape in zip(few, case.shapes, strict=True)]
+        else:
+            operands = [draw(kind, shape, "float64", generator, domain) for shape in case.shapes]
         answer = self.owner(*operands, **case.options)
         grad_answer = freeze(draw("random", answer.shape, "float64", generator))
         run = functools.partial(_run, operands=freeze(operands), grad_answer=grad_answer, case=case)
@@ -59,7 +71,7 @@ class OperationExercise(Exercise):
 def _run(own: ops.Operation, operands: list[Array], grad_answer: Array, case: OperationCase) -> Results:
     answer, *backwards = own.differentiate(operands, case.options)
     results = {"answer": np.asarray(answer)}
-    with np.errstate(all="ignore"):  # as in ops.vjp
+    with np.errstate(all="ignore"), keeping(results):  # as in ops.vjp
         for name, backward in zip(case.operand_names, backwards, strict=True):
             with suppress(NotImplementedError):
                 results[f"grad_{name}"] = backward(grad_answer)

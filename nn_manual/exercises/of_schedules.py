@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -41,10 +42,15 @@ class ScheduleExercise(Exercise):
             loss = generator.integers(1, 9) / 8 * 0.5 ** (count // 10) * (1 - 1e-9 * generator.integers(2))
             schedule.observe(loss)
         moved = {"lr": lrs, "momentum": momenta if schedule.moves_momentum else []}
-        return {name: np.array(values, np.float64) for name, values in moved.items() if values}
+        return {name: _array(values) for name, values in moved.items() if values}
 
     def wanted(self) -> str:
         """What the methods return."""
         if "momentum" in self.taken_out:
             return "Return the learning rate from lr, and the momentum from momentum, after so many epochs or steps."
         return "Return the learning rate after so many epochs or steps."
+
+
+def _array(values: list[Any]) -> Any:
+    """The numbers; or None where a method has returned None, which NumPy takes for a nan."""
+    return None if None in values else np.array(values, np.float64)

@@ -17,6 +17,7 @@ from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.hand_in import Request
 from nn_manual.exercises.solving import cases_of
 from nn_manual.exercises.statement import order
+from nn_manual.layers import Layer
 from nn_manual.messages.text import one_line
 from nn_manual.opening import open_file
 
@@ -41,6 +42,13 @@ class Reference:
     exercise: Exercise | None = None
     cases: Sequence[Case] = ()
     made: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def owner(self) -> Any:
+        """The component of the package; of a teacher's exercise, Layer for a layer, or None."""
+        if self.exercise is not None:
+            return self.exercise.owner
+        return Layer if self.made.get("kind") == "Layer" else None
 
     def request(self, file: str) -> Request:
         """What a process is to run for a file."""

@@ -11,16 +11,12 @@ from nn_manual.arrays import Array
 from nn_manual.exercises.candidates import Candidate
 from nn_manual.exercises.common_mistakes import reason_for
 from nn_manual.exercises.exercise import Exercise, Results
+from nn_manual.exercises.memory import is_memory, never_written
 from nn_manual.exercises.of_schedules import ScheduleExercise
 
-NEVER_WRITTEN = (
-    "{0} is not a number{2}: it was never written there, or added with += to what was there. The memory is not 0 "
-    "before backward runs. Write into it: self.grad.{1}[...] = ..."
-)
 NOT_SPREAD = "{0} has the right numbers in another shape, {1} for {2}: they must be spread over all of it."
 #: So many lines are quoted.
 MOST_LINES = 2
-RETURNED = ("grad_input", "grad_prediction", "grad_target")
 
 
 def sentence(exercise: Exercise, found: Candidate, wrong: str) -> str:
@@ -52,17 +48,19 @@ def _where(lines: list[str], wrong: str) -> str:
     return f" in {' and in '.join(f'`{line}`' for line in lines)}"
 
 
-def seen_without_formula(expected: Sequence[Results], theirs: Sequence[Results], wrong: str) -> str:
+def seen_without_formula(
+    exercise: Exercise, expected: Sequence[Results], theirs: Sequence[Results], wrong: str
+) -> str:
     """What shows without a formula: memory that was never written, right numbers in a smaller shape."""
     both = [(own.get(wrong), right[wrong]) for own, right in zip(theirs, expected, strict=True) if wrong in right]
     arrays = [(np.asarray(own), np.asarray(right)) for own, right in both if isinstance(own, np.ndarray | np.number)]
     # Arrays without numbers are right whatever was written.
     arrays = [(own, right) for own, right in arrays if own.size and right.size and own.dtype.kind == "f"]
-    if arrays and wrong.startswith("grad_") and wrong not in RETURNED and " " not in wrong:
+    if arrays and is_memory(exercise.owner, wrong):
         lost = [np.isnan(own) & ~np.isnan(right) for own, right in arrays if own.shape == right.shape]
         if any(each.any() for each in lost) and all(map(_lacks, *zip(*arrays, strict=True))):
             everywhere = " anywhere" if all(each.all() for each in lost) else " in some places"
-            return NEVER_WRITTEN.format(wrong, wrong.removeprefix("grad_"), everywhere)
+            return never_written(wrong, everywhere)
     smaller = [(own, right) for own, right in arrays if own.shape != right.shape]
     if smaller and all(_spreads(own, right) for own, right in arrays):
         own, right = smaller[0]

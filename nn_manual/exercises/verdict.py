@@ -16,6 +16,7 @@ from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.causes import cause_of
 from nn_manual.exercises.kinds_of_input import where_wrong
+from nn_manual.exercises.memory import no_number
 from nn_manual.exercises.reference import Reference
 from nn_manual.messages import notebook
 from nn_manual.messages.text import counted, one_line, wrapped
@@ -23,7 +24,7 @@ from nn_manual.plotting.jacobians import Jacobians, draw_jacobians
 from nn_manual.plotting.saving import rendered
 
 RIGHT, PARTLY, WRONG = "right", "right where it was reached", "WRONG"
-MISSING, NEVER, UNKNOWN = "not written yet", "never written", "not reached"
+MISSING, NEVER, UNKNOWN = "not written yet", "not a number", "not reached"
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,7 @@ class Verdict:
         lines = [f"{self.title} in {one_line(self.file)}, {counted(self.num_inputs, 'input')}"]
         width = max((len(row.name) for row in self.rows), default=0)
         lines += [f"  {row.name:<{width}}  {row.words}" for row in self.rows]
-        said = list(self.explanation or ([] if self.passed else [f"{self.first_words}."]))
-        if self.passed:
-            said = ["Everything is right."]
+        said = self.explanation or ["Everything is right." if self.passed else f"{self.first_words}."]
         return "\n".join([*lines, *(part for text in [*said, *self.notes] for part in wrapped(one_line(text)))])
 
     def _repr_html_(self) -> str:
@@ -120,11 +119,9 @@ def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str
     rows = [compared.row(name) for name in _groups(reference.names)]
     wrong = next((name for name in reference.names if compared.is_wrong(name)), None)
     failed = next((i for i, each in enumerate(answer.results) if isinstance(each, Failure)), None)
-    explanation: list[str] = []
+    explanation = [] if wrong is None else compared.of_tensor(wrong)
     if failed is not None:
-        explanation = compared.of_failure(failed, file)
-    elif wrong is not None:
-        explanation = compared.of_tensor(wrong)
+        explanation += compared.of_failure(failed, file)
     return Verdict(file, title, num_inputs, rows, explanation, notes, missing or compared.missing())
 
 
@@ -142,7 +139,7 @@ class _Compared:
 
     def __init__(self, reference: Reference, answer: Answer) -> None:
         self._reference = reference
-        self._theirs = [{} if isinstance(each, Failure) else each for each in answer.results]
+        self._theirs = [each.reached if isinstance(each, Failure) else each for each in answer.results]
         self._results = answer.results
 
     def _cases_wrong(self, name: str) -> list[int]:
@@ -161,12 +158,13 @@ class _Compared:
         wrong = {case for name in names for case in self._cases_wrong(name)}
         if wrong:
             asked = sum(any(name in right for name in names) for right in self._reference.expected)
-            is_never = all(_is_never_written(self._theirs[case].get(name)) for case in wrong for name in names)
+            is_never = all(_is_no_number(self._theirs[case].get(name)) for case in wrong for name in names)
             return Row(group, NEVER if is_never else WRONG, len(wrong), asked)
-        if all(isinstance(each, Failure) for each in self._results):
-            return Row(group, UNKNOWN)
-        failed = any(isinstance(each, Failure) for each in self._results)
-        return Row(group, MISSING if any(map(self._lacks, names)) else PARTLY if failed else RIGHT)
+        if any(map(self._lacks, names)):
+            return Row(group, MISSING)
+        pairs = zip(self._theirs, self._reference.expected, strict=True)
+        there = [name in theirs for theirs, right in pairs for name in names if name in right]
+        return Row(group, RIGHT if all(there) else PARTLY if any(there) else UNKNOWN)
 
     def _lacks(self, name: str) -> bool:
         pairs = zip(self._results, self._reference.expected, strict=True)
@@ -182,7 +180,8 @@ class _Compared:
         failure = self._results[case]
         assert isinstance(failure, Failure)
         lines = [_placed(failure, file), f"It was on {', '.join(self._reference.inputs[case])}."]
-        return [*lines, where_wrong(self._reference.inputs, failures, [*range(len(self._results))], "It fails")]
+        every = [*range(len(self._results))]
+        return [*lines, where_wrong(self._reference.inputs, failures, every, "It fails", "it runs")]
 
     def of_tensor(self, name: str) -> list[str]:
         """About a wrong tensor: the cause, or else what the difference looks like; the place, and on which inputs."""
@@ -190,10 +189,11 @@ class _Compared:
         case = min(wrong, key=lambda i: self._rank(i, name))
         theirs, right = self._theirs[case][name], np.asarray(self._reference.expected[case][name])
         if isinstance(theirs, str):
-            said = f"{name} is {theirs}, and not an array of numbers."
+            missing = " Is a return missing?" if theirs == "None" else ""
+            said = f"{name} is {theirs}, and not an array of numbers.{missing}"
             return [said, self._where(name, wrong)]
-        if all(_is_never_written(self._theirs[i][name]) for i in wrong):
-            return [f"{name} is never written: it is filled with nan before your code runs.", self._where(name, wrong)]
+        if all(_is_no_number(self._theirs[i][name]) for i in wrong):
+            return [no_number(self._reference.owner, name), self._where(name, wrong)]
         cause = cause_of(self._reference, self._theirs, name)
         looks = describe_difference(np.asarray(theirs, np.float64), right.astype(np.float64))
         looks = looks.partition("; worst ")[0].removesuffix("...").rstrip(", ")  # the place and both values come below
@@ -216,12 +216,12 @@ class _Compared:
         return 1 if is_random and right.any() else 2
 
     def _where(self, name: str, wrong: Sequence[int]) -> str:
-        asked = [i for i, right in enumerate(self._reference.expected) if name in right]
+        asked = [i for i, right in enumerate(self._reference.expected) if name in right and name in self._theirs[i]]
         return where_wrong(self._reference.inputs, wrong, asked, "It is wrong")
 
 
-def _is_never_written(theirs: Any) -> bool:
-    """Whether an array is as it was before the reader's code ran."""
+def _is_no_number(theirs: Any) -> bool:
+    """Whether an array has no number in it, as memory before the reader's code ran."""
     return isinstance(theirs, np.ndarray) and bool(np.isnan(theirs).all())
 
 

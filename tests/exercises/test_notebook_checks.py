@@ -26,14 +26,16 @@ def test_a_class_of_any_name_is_the_exercise_of_its_base() -> None:
         "Linear in MyLinear, 41 inputs",
         "  output       right",
         "  grad_input   right",
-        "  grad_weight  never written",
-        "  grad_bias    never written",
-        "grad_weight is never written: it is filled with nan before your code runs.",
+        "  grad_weight  not a number",
+        "  grad_bias    not a number",
+        "grad_weight is not a number anywhere: it was never written there, or added with",
+        "  += to what was there. The memory is not 0 before backward runs. Write into it:",
+        "  self.grad.weight[...] = ...",
         "It is wrong on every input.",
     ]
     shown = verdict._repr_html_()
     assert shown.count("<tr") == 5
-    assert "✗ Linear: grad_weight is never written" in shown
+    assert "✗ Linear: grad_weight is not a number" in shown
 
 
 def test_right() -> None:

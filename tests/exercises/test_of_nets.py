@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from exercise_files import module
 
 from nn_manual import Sequential
+from nn_manual.exercises.answer import Answer
 from nn_manual.exercises.of_nets import NetExercise, small_net
+from nn_manual.exercises.reference import made_reference
+from nn_manual.exercises.solving import results_of
+from nn_manual.exercises.verdict import judge
 
 EXERCISE = NetExercise("whole_net", small_net, ("backward",))
 
@@ -39,6 +44,24 @@ def test_lines_read_as_numpy() -> None:
     assert forward["loss"] == "np.mean((prediction - target) ** 2)"
     assert backward["grad_output_1"] == "grad_output_2 * (1 - output_2 ** 2)"
     assert backward["grad_weight_3"] == "grad_output_3.T @ output_2"
+
+
+def test_what_was_computed_before_an_unwritten_gradient_is_read_counts() -> None:
+    lines = [f"{line.name} = {line.expression}" for line in EXERCISE.formulas()]
+    place = next(i for i, line in enumerate(lines) if line.startswith("grad_output_2 = "))
+    lines[place] = "grad_output_2 = ..."
+    arguments = ", ".join(["input", "target", *EXERCISE.lines.shapes])
+    returned = ", ".join(f"{name}={name}" for name in EXERCISE.lines.gradients)
+    body = "\n    ".join([*lines, f"return dict({returned})"])
+    text = f"import numpy as np\n\ndef whole_net({arguments}):\n    {body}\n"
+    right = made_reference(EXERCISE, EXERCISE.cases())
+    found = results_of(right.cases, module(text, "net").whole_net, "<net>")
+    verdict = judge(right, Answer(found), "net.py")
+    states = {row.name: row.state for row in verdict.rows}
+    assert states["grad_prediction"] == states["grad_output_3"] == "right"
+    assert states["grad_output_2"] == states["grad_output_1"] == "not reached"
+    reads = next(i for i, line in enumerate(lines) if i > place and "grad_output_2" in line)
+    assert verdict.first_words == f"net.py:{reads + 4}: grad_output_2 is not written yet, and this line reads it"
 
 
 def test_what_is_not_written_is_missing() -> None:

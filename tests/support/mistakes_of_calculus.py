@@ -201,7 +201,7 @@ STUDENTS = {
                 return share * g
             return answer, backward
         """,
-        ("return share * g", "return share * g * input", "with `input` in the place of `share`"),
+        ("return share * g", "return share * g * input", "times `input`"),
         ("return share * g", "return share", "without the factor `spread(grad_answer, input.shape, axis)`"),
         (
             "return share * g",

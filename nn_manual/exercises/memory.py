@@ -1,0 +1,49 @@
+"""What is said of memory that a reader's backward leaves without numbers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nn_manual.exercises.answer import Failure
+from nn_manual.layers import Layer
+
+
+def is_memory(owner: Any, name: str) -> bool:
+    """Whether a tensor is memory that backward writes into, and isn't returned."""
+    is_layer = isinstance(owner, type) and issubclass(owner, Layer)
+    return is_layer and name.startswith("grad_") and name != "grad_input"
+
+
+def no_number(owner: Any, name: str) -> str:
+    """About a tensor that has no number anywhere."""
+    return never_written(name, " anywhere") if is_memory(owner, name) else f"{name} is not a number anywhere."
+
+
+def never_written(name: str, where: str) -> str:
+    """About memory that has no number in some places, or anywhere."""
+    return (
+        f"{name} is not a number{where}: it was never written there, or added with += to what was there. The memory is "
+        f"not 0 before backward runs. Write into it: self.grad.{name.removeprefix('grad_')}[...] = ..."
+    )
+
+
+def added(tree: ast.AST, results: Sequence[Mapping[str, Any] | Failure]) -> list[Failure]:
+    """Each line that adds to memory which is no number then."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AugAssign):
+            target = ast.unparse(node.target).partition("[")[0]
+            own = f"grad_{target.removeprefix('self.grad.')}"
+            if target.startswith("self.grad.") and any(_has_nan(each, own) for each in results):
+                words = f"{target} += adds to what was there, which is not 0: write {target}[...] = ..."
+                found.append(Failure(words, node.lineno))
+    return found
+
+
+def _has_nan(results: Mapping[str, Any] | Failure, name: str) -> bool:
+    array = None if isinstance(results, Failure) else results.get(name)
+    return isinstance(array, np.ndarray) and array.dtype.kind == "f" and bool(np.isnan(array).any())

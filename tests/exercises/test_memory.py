@@ -1,0 +1,83 @@
+"""What is said of gradients that are no numbers."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+import pytest
+from student import solution
+
+from nn_manual import layers, ops
+from nn_manual.exercises.answer import Answer, Failure
+from nn_manual.exercises.every_exercise import find_exercise
+from nn_manual.exercises.memory import added, is_memory
+from nn_manual.exercises.reference import made_reference
+from nn_manual.exercises.solving import results_of
+from nn_manual.exercises.verdict import Verdict, judge
+
+LINES = """
+def backward(self, saved, grad_output):
+    self.grad.weight += grad_output.T @ saved
+    self.grad.bias[...] += grad_output.sum(0)
+    self.grad.bias -= 1
+"""
+
+
+def judged(name: str, code: str) -> Verdict:
+    exercise = find_exercise(name)
+    right = made_reference(exercise, exercise.cases())
+    answer = Answer(results_of(right.cases, solution(exercise, code), ""))
+    return judge(right, Answer.from_bytes(answer.to_bytes()), "file")
+
+
+def test_a_line_that_adds_to_memory_is_told() -> None:
+    results = [{"grad_weight": np.full(2, np.nan), "grad_bias": np.ones(2)}, Failure("x")]
+    (found,) = added(ast.parse(LINES), results)
+    assert found.line == 3
+    assert found.words == (
+        "self.grad.weight += adds to what was there, which is not 0: write self.grad.weight[...] = ..."
+    )
+
+
+def test_what_is_returned_is_no_memory() -> None:
+    assert is_memory(layers.Linear, "grad_weight")
+    assert not is_memory(layers.Linear, "grad_input")
+    assert not is_memory(ops.multiply, "grad_a")
+
+
+def test_nan_that_is_returned_is_not_called_memory() -> None:
+    verdict = judged("square", "def square(input, /): return input * input, lambda g: g * np.nan")
+    assert verdict.explanation == ["grad_input is not a number anywhere.", "It is wrong on every input."]
+
+
+def test_none_asks_for_the_return() -> None:
+    verdict = judged("cosine_annealing_lr", "def lr(self, base, count):\n    base * 2")
+    assert verdict.first_words == "lr is None, and not an array of numbers. Is a return missing?"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "given"),
+    [
+        ("square", "def square(input, /): return input * input, lambda g: g[9]", "answer"),
+        ("tanh_layer", "def derivative(self, saved): return saved[99]", "output"),
+        ("mse_loss", "def backward(self, saved): return 1 / 0", "loss"),
+    ],
+)
+def test_what_forward_computed_is_right_where_the_derivative_raises(name: str, code: str, given: str) -> None:
+    states = {row.name: row.state for row in judged(name, code).rows}
+    assert states.pop(given) == "right"
+    assert set(states.values()) == {"not reached"}
+
+
+def test_wrong_values_come_before_an_error() -> None:
+    code = """def square(input, /):
+        return input * input, lambda g: g * input if input.ndim == 2 else 1 / 0"""
+    said = judged("square", code).explanation
+    assert said[0].startswith("grad_input is wrong. This is the right grad_input without `* 2`.")
+    assert said[2] == "It is wrong on every input."  # of those that it reached
+    assert said[3:] == [
+        "file: ZeroDivisionError: division by zero",
+        "It was on square of 4, random operands.",
+        "It fails on square of 4 and square of 2x3x4; it runs on square of 2x3 and square of 1x1.",
+    ]

@@ -1,0 +1,67 @@
+"""The shapes and options that operations are exercised on: code that is right on one of them alone doesn't pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from student import solution
+
+from nn_manual import ops
+from nn_manual.exercises.answer import Answer
+from nn_manual.exercises.every_exercise import find_exercise
+from nn_manual.exercises.operation_settings import settings_of
+from nn_manual.exercises.reference import made_reference
+from nn_manual.exercises.solving import results_of
+from nn_manual.exercises.verdict import agrees, judge
+
+#: Gradients that are right on one of the shapes or options, or without ties at the largest number.
+RIGHT_ONCE = {
+    "add": "def add(a, b, /): return a + b, lambda g: g, lambda g: g.sum(0)",
+    "multiply": "def multiply(a, b, /): return a * b, lambda g: g * b, lambda g: unbroadcast(g * a, b.shape)",
+    "divide": "def divide(a, b, /): return a / b, lambda g: (g / b).sum(0), lambda g: -g * a / b**2",
+    "square": "def square(input, /): return input**2, lambda g: (2 * input * g).reshape(2, 3)",
+    "clip": """def clip(input, /, *, min=-np.inf, max=np.inf):
+        return np.clip(input, min, max), lambda g: np.where((input > min) & (input < max), g, 0)""",
+    "power": """def power(base, exponent, /):
+        answer = base**exponent
+        return (
+            answer,
+            lambda g: unbroadcast(g * exponent * base ** (exponent - 1), base.shape),
+            lambda g: unbroadcast(g * answer * np.log(base), exponent.shape),
+        )""",
+    "mean": """def mean(input, /, *, axis=None, keepdims=False):
+        answer = np.mean(input, axis, keepdims=keepdims)
+        return answer, lambda g: np.broadcast_to(g, input.shape) / input.shape[-1]""",
+    "softmax": """def softmax(input, /, *, axis=-1):
+        answer = np.exp(input) / np.exp(input).sum(axis, keepdims=True)
+        return answer, lambda g: answer * (g - (g * answer).sum(-1, keepdims=True))""",
+    "max": """def max(input, /, *, axis=None, keepdims=False):
+        def backward(g):
+            first = np.arange(input.size).reshape(input.shape) == np.argmax(input)
+            return chosen(input, np.argmax, axis) * spread(g, input.shape, axis) if axis is not None else first * g
+        return np.max(input, axis, keepdims=keepdims), backward""",
+}
+
+
+@pytest.mark.parametrize("name", RIGHT_ONCE)
+def test_what_is_right_once_does_not_pass(name: str) -> None:
+    exercise = find_exercise(name)
+    right = made_reference(exercise, exercise.cases())
+    found = results_of(right.cases, solution(exercise, RIGHT_ONCE[name]), "")
+    assert not judge(right, Answer(found), "file").passed
+    pairs = zip(found, right.expected, strict=True)
+    assert any(isinstance(own, dict) and all(agrees(own[key], each[key]) for key in each) for own, each in pairs)
+
+
+def test_matrices_come_before_vectors() -> None:
+    assert settings_of(ops.matmul)[0].shapes == ((2, 3), (3, 4))
+    assert settings_of(ops.matmul)[-1].shapes == ((2,), (2, 3))
+
+
+def test_no_setting_comes_twice_and_each_has_numbers() -> None:
+    for name in ops.__all__:
+        if isinstance(operation := getattr(ops, name), ops.Operation):
+            own = [(str(case.shapes), str(case.options)) for case in settings_of(operation)]
+            assert len(own) == len(set(own)) > 0
+            for case in find_exercise(name).cases():
+                assert all(np.isfinite(value).all() for value in case.run(operation).values()), case
