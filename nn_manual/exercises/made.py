@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import sys
 import textwrap
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,12 +18,15 @@ from nn_manual.exercises.every_exercise import EXERCISES, METHODS, taken_out
 from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.reference import ENDING, made_reference, refuse_existing
 from nn_manual.exercises.solving import cases_of
-from nn_manual.exercises.source import is_of_contract, method, opened, read_names
+from nn_manual.exercises.source import cleaned, is_of_contract, method, opened, read_names
 from nn_manual.exercises.started import docstring, head
-from nn_manual.exercises.statement import statement
+from nn_manual.exercises.statement import without_way_back
 from nn_manual.messages.text import one_line, quoted
 from nn_manual.registry import KINDS, kind_of
 from nn_manual.run_directory.files import write_atomically
+
+#: A line that is left out.
+_GONE = "\0"
 
 
 def make(component: str, output: Path) -> Path:
@@ -67,8 +72,9 @@ def _text(exercise: Exercise, file_name: str) -> str:
     lines = source.splitlines()
     only_back = _only_back(own, tree, exercise.taken_out)
     first = min(one.lineno for one in tree.body) - 1
-    parts = [docstring(statement(exercise), "    ")] if ast.get_docstring(tree) is not None else []
-    for one in tree.body[1:] if parts else tree.body:
+    stated = without_way_back(cleaned(own))
+    parts = [docstring(stated, "    ")] if stated else []
+    for one in tree.body[1:] if ast.get_docstring(tree) is not None else tree.body:
         if isinstance(one, ast.FunctionDef) and one.name in exercise.taken_out:
             text = opened(method(own, one.name), exercise.wanted())
             parts.append(textwrap.indent(text, "    "))
@@ -76,7 +82,22 @@ def _text(exercise: Exercise, file_name: str) -> str:
             parts.append("\n".join(lines[_first_line(one) - 1 : one.end_lineno]))
     body = _joined(parts)
     text = "\n".join([*lines[:first], body, ""])
-    return head(exercise, file_name) + "\n\n\n".join([*_of_module(own, text), text])
+    return head(exercise, file_name) + _untold("\n\n\n".join([*_of_module(own, text), text]), exercise.taken_out)
+
+
+def _untold(text: str, open_ones: tuple[str, ...]) -> str:
+    """Code without its comments, and without the docstrings of functions that tell of the way back."""
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip() or _GONE
+    for one in ast.walk(ast.parse(text)):
+        if isinstance(one, ast.FunctionDef) and one.name not in open_ones and len(one.body) > 1:
+            told, first = ast.get_docstring(one), one.body[0]
+            if told is not None and without_way_back(told) != told.strip() and first.lineno > one.lineno:
+                lines[first.lineno - 1 : first.end_lineno] = [_GONE] * (first.end_lineno - first.lineno + 1)
+    return "\n".join(line for line in lines if line is not _GONE) + "\n"
 
 
 def _joined(parts: list[str]) -> str:

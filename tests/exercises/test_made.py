@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,44 @@ def test_the_file_has_what_is_needed_and_gives_nothing_away() -> None:
         assert hidden not in text
     assert "import numpy as np\nfrom nn_manual.layers import Layer\n" in text
     assert text.count("raise NotImplementedError") == 1
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        """output     = input * gate,  gate = expit(beta * input) = 1 / (1 + exp(-beta * input))
+    grad_input = grad_output * (gate + HIDDEN)
+    """,
+        """Swish, any shape.
+
+        output = input * gate
+        gate   = expit(beta * input)
+          grad_gate = HIDDEN
+            + HIDDEN
+        helper = HIDDEN
+
+    The derivative is HIDDEN.
+    """,
+        """output = input * gate, grad_input = HIDDEN
+    gate   = expit(beta * input)
+
+    Backward: HIDDEN
+    """,
+    ],
+)
+def test_no_layout_of_a_docstring_tells_the_way_back(docstring: str) -> None:
+    before, _, rest = TEACHERS.partition('"""Swish')
+    forward = '"""The output; saves input and gate."""'
+    told = rest.partition('"""')[2].replace(forward, '"""The output.\n\n        grad_input = HIDDEN\n        """')
+    told = told.replace("clipped(input))", "clipped(input))  # HIDDEN")
+    Path("my_layers.py").write_text(f'{before}"""{docstring}"""{told}')
+    make("my_layers.py:Swish", Path("swish.py"))
+    text = Path("swish.py").read_text()
+    assert "HIDDEN" not in text
+    assert re.search(r"output += input \* gate\n", text)
+    assert re.search(r"gate += expit\(beta \* input\)", text)
+    assert "grad_input =" not in text
+    assert "#" not in text
 
 
 def test_it_is_checked_without_the_teachers_file(tmp_path: Path) -> None:
