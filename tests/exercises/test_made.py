@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nn_manual.errors import ConfigError, DataError
+from nn_manual.check.catalogue.catalogue import CatalogueReport
+from nn_manual.errors import ConfigError, DataError, GradientMismatch
+from nn_manual.exercises import made
 from nn_manual.exercises.checking import check_file
 from nn_manual.exercises.commands import hint, solution
 from nn_manual.exercises.made import make
@@ -100,11 +102,18 @@ SOLVED = """\
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
     """The current folder, with the teacher's file in it."""
     monkeypatch.chdir(tmp_path)
     Path("my_layers.py").write_text(TEACHERS)
+    if "checks_the_class" not in request.fixturenames:  # seconds, for each test
+        monkeypatch.setattr(made, "check_classes", lambda _: CatalogueReport(()))
     return tmp_path
+
+
+@pytest.fixture
+def checks_the_class() -> None:
+    """`make` checks the class, as it does outside of these tests."""
 
 
 def test_the_file_has_what_is_needed_and_gives_nothing_away() -> None:
@@ -197,6 +206,44 @@ def test_what_cannot_be_made(component: str, said: str) -> None:
     assert said in str(caught.value)
     assert not Path("it.py").exists()
     assert not Path("it.exercise").exists()
+
+
+@pytest.mark.usefixtures("checks_the_class")
+def test_a_class_that_is_wrong_is_not_handed_out() -> None:
+    Path("my_layers.py").write_text(TEACHERS.replace("(gate + self._slope", "(gate - self._slope"))
+    with pytest.raises(GradientMismatch, match=r"wrong first in 0 \(Swish\): 0\.grad_input") as caught:
+        make("my_layers.py:Swish", Path("swish.py"))
+    assert caught.value.exit_status == 3
+    assert not Path("swish.py").exists()
+
+
+LOSS = """\
+import numpy as np
+from dataclasses import dataclass
+from nn_manual.losses import Loss
+
+
+@dataclass(eq=False)
+class Cubed(Loss):
+    @classmethod
+    def examples(cls):
+        return [cls()]
+
+    def forward(self, prediction, target):
+        return (prediction**3).sum(), prediction
+
+    def backward(self, saved):
+        return 3 * saved**2
+"""
+
+
+@pytest.mark.usefixtures("checks_the_class")
+def test_a_class_without_a_reference_gets_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("my_losses.py").write_text(LOSS)
+    make("my_losses.py:Cubed", Path("cubed.py"))
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.startswith("note: Cubed() can't be checked: ")
+    assert said.endswith("what it computes counts as right")
 
 
 @pytest.mark.parametrize("name", ["swish.py", "swish.exercise"])
