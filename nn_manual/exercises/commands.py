@@ -40,7 +40,7 @@ def hint(text: str) -> str:
     if not lines:
         return f"{exercise.name} has no derivation: the formulas in its file say what to write. {solution}"
     folder = file.path.absolute().parent if file else Path.cwd()
-    number = min(progress.note_hint(folder, exercise.name), len(lines))
+    number = progress.note_hint(folder, exercise.name, len(lines))
     shown = textwrap.indent("\n".join(lines[:number]), "  ")
     return "\n".join([f"{number} of {len(lines)}", shown, *([solution] if number == len(lines) else [])])
 

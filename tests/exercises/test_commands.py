@@ -89,8 +89,8 @@ def test_the_solution_of_an_operation_is_its_rule() -> None:
 def test_the_list_says_what_is_done_here() -> None:
     start("square", None)
     progress.note_solved(Path(), "tanh")
-    progress.note_hint(Path(), "tanh")
-    progress.note_hint(Path(), "log")
+    progress.note_hint(Path(), "tanh", 9)
+    progress.note_hint(Path(), "log", 9)
     lines = [*progress.listing(Path())]
     assert lines[:4] == [
         "Calculus of arrays",
