@@ -125,7 +125,9 @@ def test_a_module_that_the_file_hides_is_still_found() -> None:
         ("\0", "it.py: it isn't Python yet: source code"),
         ("class LayrNorm:\n    pass\n", "it.py: defines no class or operation of an exercise: LayrNorm must"),
         ("class Mine(layers.Tanh):\n    pass\n", "it.py: defines no class or operation of an exercise: Mine must be"),
-        ("x = 1\n", "it.py: defines no class or operation of an exercise"),
+        ("x = 1\n", "it.py: defines no class or operation of an exercise; that of a teacher's needs its .exercise file"),
+        ("class Swish(Layer):\n    pass\n", "it.py: defines no class or operation of an exercise; that of a teacher's"),
+        ("def trail():\n    pass\n", "it.py: defines no class or operation of an exercise; that of a teacher's"),
     ],
 )
 def test_a_file_of_no_exercise(text: str, said: str) -> None:
@@ -139,6 +141,9 @@ def test_a_file_of_no_exercise(text: str, said: str) -> None:
 def test_files_that_cannot_be_read() -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.py: No such file or directory"):
         read(Path("nowhere.py"))
+    Path("it.txt").write_text(layer_norm(RIGHT))
+    with pytest.raises(ConfigError, match=r"it\.txt: is no Python file: its name must end in \.py"):
+        read(Path("it.txt"))
     Path("it.py").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match=r"it\.py: is no text in UTF-8"):
         read(Path("it.py"))

@@ -33,6 +33,11 @@ def test_start_writes_a_file_and_never_over_one() -> None:
     assert Path("square.py").read_text() == "mine"
 
 
+def test_the_file_of_an_exercise_is_a_python_file() -> None:
+    with pytest.raises(ConfigError, match=r"--output t\.txt: the exercise is a Python file, \.py"):
+        start("tanh", Path("t.txt"))
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -255,6 +255,13 @@ def test_nothing_is_overwritten(name: str) -> None:
     assert len([*Path().glob("swish.*")]) == 1
 
 
+def test_a_hand_in_whose_class_has_another_name() -> None:
+    make("my_layers.py:Swish", Path("swish.py"))
+    Path("anna.py").write_text(Path("swish.py").read_text().replace("class Swish", "class Mine"))
+    with pytest.raises(ConfigError, match=r"exercise: it needs a class Swish, of swish\.exercise$"):
+        check_file(Path("anna.py"))
+
+
 def test_a_file_of_results_that_is_damaged() -> None:
     Path("swish.exercise").write_text("{}")
     with pytest.raises(DataError, match=r"swish\.exercise: is no exercise that nn-manual exercise make has written"):
