@@ -17,6 +17,7 @@ from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.causes import cause_of
 from nn_manual.exercises.kinds_of_input import where_wrong
 from nn_manual.exercises.reference import Reference
+from nn_manual.exercises.statement import OUTPUTS
 from nn_manual.messages import notebook
 from nn_manual.messages.text import counted, one_line, wrapped
 from nn_manual.plotting.jacobians import Jacobians, draw_jacobians
@@ -114,8 +115,7 @@ def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str
         rows = [Row(name, UNKNOWN) for name in _groups(reference.names)]
         return Verdict(file, title, num_inputs, rows, [_placed(answer.problem, file)], notes)
     if len(answer.results) != num_inputs:
-        words = f"{file}: {title} has other settings or examples than the exercise: start it again"
-        return Verdict(file, title, num_inputs, [], [words], notes)
+        return Verdict(file, title, num_inputs, [], [f"{file}: {title} {_of_others(reference, answer)}"], notes)
     compared = _Compared(reference, answer)
     rows = [compared.row(name) for name in _groups(reference.names)]
     wrong = next((name for name in reference.names if compared.is_wrong(name)), None)
@@ -126,6 +126,16 @@ def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str
     elif wrong is not None:
         explanation = compared.of_tensor(wrong)
     return Verdict(file, title, num_inputs, rows, explanation, notes, missing or compared.missing())
+
+
+def _of_others(reference: Reference, answer: Answer) -> str:
+    """Why there are more or fewer inputs. Which kinds there are depends on what forward computes, too."""
+    theirs = answer.results[0] if answer.results else {}
+    output = {} if isinstance(theirs, Failure) else theirs
+    right = reference.expected[0]
+    if any(name in output and not agrees(output[name], right[name]) for name in OUTPUTS if name in right):
+        return "has another forward, whose output differs: leave it as the exercise has it"
+    return "has other settings or examples than the exercise, or another forward: start it again"
 
 
 def _placed(failure: Failure, file: str) -> str:

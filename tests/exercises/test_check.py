@@ -125,7 +125,7 @@ def test_a_module_that_the_file_hides_is_still_found() -> None:
         ("\0", "it.py: it isn't Python yet: source code"),
         ("class LayrNorm:\n    pass\n", "it.py: defines no class or operation of an exercise: LayrNorm must"),
         ("class Mine(layers.Tanh):\n    pass\n", "it.py: defines no class or operation of an exercise: Mine must be"),
-        ("x = 1\n", "it.py: defines no class or operation of an exercise; that of a teacher's needs its .exercise file"),
+        ("x = 1\n", "it.py: defines no class or operation of an exercise; that of a teacher's needs its"),
         ("class Swish(Layer):\n    pass\n", "it.py: defines no class or operation of an exercise; that of a teacher's"),
         ("def trail():\n    pass\n", "it.py: defines no class or operation of an exercise; that of a teacher's"),
     ],

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nn_manual.check.catalogue.catalogue import CatalogueReport
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.exercises import made
+from nn_manual.exercises.answer import Answer
 from nn_manual.exercises.checking import check_file
 from nn_manual.exercises.commands import hint, solution
 from nn_manual.exercises.made import make
-from nn_manual.exercises.reference import read_reference
+from nn_manual.exercises.reference import Reference, read_reference
+from nn_manual.exercises.verdict import judge
 
 TEACHERS = '''\
 """Layers of a course."""
@@ -260,6 +263,17 @@ def test_a_hand_in_whose_class_has_another_name() -> None:
     Path("anna.py").write_text(Path("swish.py").read_text().replace("class Swish", "class Mine"))
     with pytest.raises(ConfigError, match=r"exercise: it needs a class Swish, of swish\.exercise$"):
         check_file(Path("anna.py"))
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [(2, "has another forward, whose output differs"), (1, "has other settings or examples than the exercise")],
+)
+def test_a_hand_in_with_other_inputs(factor: int, said: str) -> None:
+    array = np.arange(3.0)
+    right = Reference("swish", "Swish", [("Swish()", "random")] * 2, [{"output": array}] * 2, ["output"])
+    results = [{"output": factor * array}]
+    assert judge(right, Answer(results), "anna.py").explanation[0].startswith(f"anna.py: Swish {said}")
 
 
 def test_a_file_of_results_that_is_damaged() -> None:
