@@ -16,6 +16,7 @@ from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.causes import cause_of
 from nn_manual.exercises.kinds_of_input import where_wrong
 from nn_manual.exercises.reference import Reference
+from nn_manual.exercises.statement import OUTPUTS
 from nn_manual.messages import notebook
 from nn_manual.messages.text import counted, one_line, wrapped
 from nn_manual.plotting.jacobians import Jacobians, draw_jacobians
@@ -66,9 +67,9 @@ class Verdict:
         return bool(self.rows) and not self.explanation and all(row.state == RIGHT for row in self.rows)
 
     @property
-    def num_right(self) -> int:
-        """How many tensors are right."""
-        return sum(row.state == RIGHT for row in self.rows)
+    def asked(self) -> Sequence[Row]:
+        """The rows that the reader's code answers for: without what forward gives, unless there is nothing else."""
+        return [row for row in self.rows if row.name not in OUTPUTS] or self.rows
 
     def __bool__(self) -> bool:
         """Whether everything is right."""
