@@ -8,23 +8,28 @@ import textwrap
 from pathlib import Path
 
 from nn_manual import ops
+from nn_manual.errors import ConfigError
 from nn_manual.exercises import progress
 from nn_manual.exercises.every_exercise import find_exercise
 from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.of_nets import NetExercise, way_back
-from nn_manual.exercises.reader_file import ReaderFile, read
+from nn_manual.exercises.reader_file import SUFFIX, ReaderFile, read
 from nn_manual.exercises.reference import refuse_existing
 from nn_manual.exercises.source import called, method
 from nn_manual.exercises.started import GIVEN, started
 from nn_manual.exercises.statement import hints
-from nn_manual.messages.text import shell_word
+from nn_manual.messages.text import one_line, shell_word
 from nn_manual.run_directory.files import write_atomically
 
 
 def start(name: str, output: Path | None) -> Path:
-    """Write the file of an exercise. Raises ConfigError for an unknown exercise, and where the file is there."""
+    """Write the file of an exercise. Raises ConfigError for an unknown exercise, a name that isn't
+    a Python file's, and where the file is there.
+    """
     exercise = find_exercise(name)
     path = output or Path(f"{name}.py")
+    if path.suffix != SUFFIX:
+        raise ConfigError(one_line(f"--output {path}: the exercise is a Python file, {SUFFIX}"))
     refuse_existing(path)
     write_atomically(path, started(exercise, path.name).encode())
     return path
@@ -40,7 +45,7 @@ def hint(text: str) -> str:
     if not lines:
         return f"{exercise.name} has no derivation: the formulas in its file say what to write. {solution}"
     folder = file.path.absolute().parent if file else Path.cwd()
-    number = min(progress.note_hint(folder, exercise.name), len(lines))
+    number = progress.note_hint(folder, exercise.name, len(lines))
     shown = textwrap.indent("\n".join(lines[:number]), "  ")
     return "\n".join([f"{number} of {len(lines)}", shown, *([solution] if number == len(lines) else [])])
 

@@ -15,7 +15,7 @@ from nn_manual.errors import ConfigError, NNManualError
 from nn_manual.exercises.autograd import ASKS
 from nn_manual.exercises.process import Worker, file_of
 from nn_manual.exercises.reader_file import parsed
-from nn_manual.exercises.verdict import judge
+from nn_manual.exercises.verdict import RIGHT, judge
 from nn_manual.messages.text import counted, one_line
 from nn_manual.opening import open_file
 from nn_manual.run_directory.files import write_atomically
@@ -25,7 +25,7 @@ COLUMNS = ("file", "exercise", "solved", "right", "of", "verdict", "autograd", "
 
 @dataclass(frozen=True)
 class Grade:
-    """A row of the grades: how many tensors are right, of how many, and the verdict in a line."""
+    """A row of the grades: how many of the tensors that are asked are right, of how many, and the verdict in a line."""
 
     file: str
     exercise: str
@@ -45,15 +45,20 @@ class Grade:
 
 
 def grade(folder: Path) -> list[Grade]:
-    """The grades of all Python files in a folder and in the folders in it. Raises ConfigError where there are none."""
+    """The grades of all Python files in a folder and in the folders in it, but hidden ones. Raises ConfigError where there are none."""
     if not folder.is_dir():
         raise ConfigError(one_line(f"{folder}: there is no such folder"))
-    files = sorted(path for pattern in ("*.py", "*/*.py") for path in folder.glob(pattern) if path.is_file())
+    found = [path for pattern in ("*.py", "*/*.py") for path in folder.glob(pattern) if path.is_file()]
+    files = sorted(path for path in found if not any(map(_is_hidden, path.relative_to(folder).parts)))
     if not files:
         raise ConfigError(one_line(f"{folder}: no .py file is in it"))
     contents = [_content(path) for path in files]  # before the first one runs, which might change another
     with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
         return list(pool.map(lambda path, content: _grade(path, content, folder), files, contents))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".")
 
 
 def _content(path: Path) -> bytes | str:
@@ -80,8 +85,13 @@ def _grade(path: Path, content: bytes | str, folder: Path) -> Grade:
         answer, _ = worker.run(file.reference.request(file_of(copy))._replace(folder=inner))
         verdict = judge(file.reference, answer, name, file.missing)
     asks = any(note.words == ASKS for note in answer.notes)
-    counts = verdict.num_right, len(verdict.rows)
+    counts = sum(row.state == RIGHT for row in verdict.asked), len(verdict.asked)
     return Grade(name, file.reference.name, verdict.passed, *counts, verdict.first_words, asks, verdict.notes)
+
+
+def _cell(text: str) -> str:
+    """A text that a spreadsheet would compute is kept from it by an apostrophe."""
+    return one_line(f"'{text}" if text.startswith(("=", "+", "-", "@")) else text)
 
 
 def write(grades: Sequence[Grade], output: Path | None) -> None:
@@ -89,7 +99,7 @@ def write(grades: Sequence[Grade], output: Path | None) -> None:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows([one_line(each) if isinstance(each, str) else each for each in grade.row] for grade in grades)
+    writer.writerows([_cell(each) if isinstance(each, str) else each for each in grade.row] for grade in grades)
     if output is None:
         print(stream.getvalue(), end="")
         return

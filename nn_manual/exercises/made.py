@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import sys
 import textwrap
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+from nn_manual.check.catalogue.catalogue import NOT_CHECKED, check_classes
 from nn_manual.config import classes_in, names_classes
 from nn_manual.config.users_code import placed_words
-from nn_manual.errors import ConfigError, raise_if_nobodys_fault
+from nn_manual.errors import ConfigError, GradientMismatch, raise_if_nobodys_fault
 from nn_manual.exercises.every_exercise import EXERCISES, METHODS, taken_out
 from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.reference import ENDING, made_reference, refuse_existing
 from nn_manual.exercises.solving import cases_of
-from nn_manual.exercises.source import is_of_contract, method, opened, read_names
+from nn_manual.exercises.source import cleaned, is_of_contract, method, opened, read_names
 from nn_manual.exercises.started import docstring, head
-from nn_manual.exercises.statement import statement
-from nn_manual.messages.text import one_line, quoted
+from nn_manual.exercises.statement import without_way_back
+from nn_manual.messages.text import one_line, print_note, quoted
 from nn_manual.registry import KINDS, kind_of
 from nn_manual.run_directory.files import write_atomically
+
+#: A line that is left out.
+_GONE = "\0"
 
 
 def make(component: str, output: Path) -> Path:
     """Write the exercise of the class that `FILE.py:Class` names, and say where the results lie. Raises ConfigError
     for a class of another kind, one that inherits what would be written, one that raises an error, and where one of the
-    two files is there.
+    two files is there; GradientMismatch for a class that `nn-manual check` finds wrong.
     """
     if not names_classes(component) or ":" not in component:
         raise ConfigError(f"{quoted(component)} names no class: write my_layers.py:Swish")
@@ -44,10 +50,22 @@ def make(component: str, output: Path) -> Path:
     except BaseException as error:  # the class may raise anything
         raise_if_nobodys_fault(error)
         raise ConfigError(one_line(placed_words(error, Path(inspect.getfile(own)).parent))) from None
+    _refuse_wrong(own)
     text = _text(exercise, output.name)
     write_atomically(beside, right.to_bytes(exercise, kind.__name__))
     write_atomically(output, text.encode())
     return beside
+
+
+def _refuse_wrong(own: type) -> None:
+    """Check the class as `nn-manual check` does. One that nothing can be compared with gets a note."""
+    for entry in check_classes([own]).entries:
+        if entry.failure is None:
+            continue
+        if NOT_CHECKED not in (entry.failure.problem or ""):
+            raise GradientMismatch(entry.failure)
+        print_note(f"note: {entry.failure.problem}: what it computes counts as right")
+        return
 
 
 def _method(own: type, methods: tuple[str, ...], component: str) -> str:
@@ -67,8 +85,10 @@ def _text(exercise: Exercise, file_name: str) -> str:
     lines = source.splitlines()
     only_back = _only_back(own, tree, exercise.taken_out)
     first = min(one.lineno for one in tree.body) - 1
-    parts = [docstring(statement(exercise), "    ")] if ast.get_docstring(tree) is not None else []
-    for one in tree.body[1:] if parts else tree.body:
+    is_documented = ast.get_docstring(tree) is not None
+    stated = without_way_back(cleaned(own)) if is_documented else ""
+    parts = [docstring(stated, "    ")] if stated else []
+    for one in tree.body[1:] if is_documented else tree.body:
         if isinstance(one, ast.FunctionDef) and one.name in exercise.taken_out:
             text = opened(method(own, one.name), exercise.wanted())
             parts.append(textwrap.indent(text, "    "))
@@ -76,7 +96,22 @@ def _text(exercise: Exercise, file_name: str) -> str:
             parts.append("\n".join(lines[_first_line(one) - 1 : one.end_lineno]))
     body = _joined(parts)
     text = "\n".join([*lines[:first], body, ""])
-    return head(exercise, file_name) + "\n\n\n".join([*_of_module(own, text), text])
+    return head(exercise, file_name) + _untold("\n\n\n".join([*_of_module(own, text), text]), exercise.taken_out)
+
+
+def _untold(text: str, open_ones: tuple[str, ...]) -> str:
+    """Code without its comments, and without the docstrings of functions that tell of the way back."""
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip() or _GONE
+    for one in ast.walk(ast.parse(text)):
+        if isinstance(one, ast.FunctionDef) and one.name not in open_ones and len(one.body) > 1:
+            told, first = ast.get_docstring(one), one.body[0]
+            if told is not None and without_way_back(told) != told.strip() and first.lineno > one.lineno:
+                lines[first.lineno - 1 : first.end_lineno] = [_GONE] * (first.end_lineno - first.lineno + 1)
+    return "\n".join(line for line in lines if line is not _GONE) + "\n"
 
 
 def _joined(parts: list[str]) -> str:

@@ -123,8 +123,19 @@ def _answer(request: Request, status: int | None, reader: _Reader) -> Answer:
     if status < 0 and dumped:
         return Answer(problem=Failure(f"it ends the process with signal {signal.Signals(-status).name}", line))
     if status:
-        return Answer(problem=Failure(f"it ends the process, with status {status}", line))
+        return Answer(problem=_of_status(request, status, reader.text))
     return Answer(problem=Failure("it ends the process before there is a result"))
+
+
+def _of_status(request: Request, status: int, printed: str) -> Failure:
+    """Why a process has ended with a status: the error that it printed last, if it did."""
+    lines = re.findall(rf'File "{re.escape(request.file)}", line (\d+)', printed)
+    line = int(lines[-1]) if lines else 0
+    last = printed.rstrip().rpartition("\n")[2]
+    if last.partition(":")[0].endswith("MemoryError"):
+        return Failure(f"it takes more than {request.memory / 2**30:g} GiB of memory: MemoryError", line)
+    error = f": {last}" if "Traceback (most recent call last)" in printed else ""
+    return Failure(f"it ends the process, with status {status}{error}", line)
 
 
 def run_file(request: Request, worker: Worker | None = None) -> tuple[Answer, str]:

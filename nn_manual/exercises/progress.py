@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from nn_manual.errors import DataError
 from nn_manual.exercises.every_exercise import every_exercise
 from nn_manual.exercises.exercise import Exercise
+from nn_manual.messages.text import one_line, print_note
 from nn_manual.opening import open_file
 from nn_manual.run_directory.files import write_atomically
 
@@ -26,36 +30,71 @@ class Done:
 
 
 def done(folder: Path) -> dict[str, Done]:
-    """What is known of the exercises in a folder. A file that can't be read counts as none: it is only a record."""
-    with suppress(OSError, ValueError, AttributeError, TypeError), open_file(folder / FILE) as file:
-        told = json.loads(file.read())
-        return {str(name): Done(bool(each["solved"]), int(each["hints"])) for name, each in told.items()}
-    return {}
+    """What is known of the exercises in a folder. What can't be read counts as nothing: it is only a record."""
+    return _read(folder)[0]
+
+
+def _read(folder: Path) -> tuple[dict[str, Done], bool]:
+    """What is known, and whether a part of the file is damaged."""
+    try:
+        with open_file(folder / FILE) as file:
+            told = json.loads(file.read())
+    except FileNotFoundError:
+        return {}, False
+    except (OSError, ValueError, RecursionError):
+        return {}, True
+    entries = told if isinstance(told, dict) else {"": told}
+    known = {name: Done(**each) for name, each in entries.items() if _is_entry(each)}
+    return known, len(known) < len(entries)
+
+
+def _is_entry(each: Any) -> bool:
+    if not isinstance(each, dict) or each.keys() != {"solved", "hints"}:
+        return False
+    return type(each["solved"]) is bool and type(each["hints"]) is int and each["hints"] >= 0
 
 
 def note_solved(folder: Path, name: str) -> None:
-    """Note that a solution has passed."""
+    """Note that a solution has passed. Raises DataError where the folder can't be written."""
     _note(folder, name, Done(True, done(folder).get(name, Done()).hints))
 
 
-def note_hint(folder: Path, name: str) -> int:
-    """Note one more hint, and say which one it is."""
+def note_hint(folder: Path, name: str, most: int) -> int:
+    """Note one more hint, of `most`, and say which one it is. One that can't be noted is shown all the same."""
     before = done(folder).get(name, Done())
-    _note(folder, name, Done(before.solved, before.hints + 1))
-    return before.hints + 1
+    number = min(before.hints + 1, most)
+    try:
+        _note(folder, name, Done(before.solved, number))
+    except DataError as error:
+        print_note(f"note: the hint isn't counted: {error}")
+    return number
 
 
 def _note(folder: Path, name: str, one: Done) -> None:
-    known = done(folder)
+    known, is_damaged = _read(folder)
     if known.get(name) == one:
         return
+    if is_damaged:
+        _put_aside(folder / FILE)
     told = {each: asdict(value) for each, value in (known | {name: one}).items()}
     write_atomically(folder / FILE, (json.dumps(told, indent=1) + "\n").encode())
 
 
+def _put_aside(file: Path) -> None:
+    """Keep a damaged file under another name, where it is a file at all."""
+    names = (file.with_name(f"{FILE}.damaged{number or ''}") for number in itertools.count())
+    other = next(name for name in names if not os.path.lexists(name))
+    if file.is_file():
+        try:
+            file.rename(other)
+        except OSError as error:
+            raise DataError(one_line(f"{file}: {error.strerror}")) from None
+        print_note(one_line(f"note: {file} is damaged: it is kept as {other.name}"))
+
+
 def listing(folder: Path) -> Iterator[str]:
     """The chapters, with what is done of each exercise in a folder."""
-    known = done(folder)
+    known, is_damaged = _read(folder)
     listed = every_exercise()
     num_solved = sum(known.get(name, Done()).solved for name in listed.exercises)
     for title, names in listed.chapters.items():
@@ -63,6 +102,8 @@ def listing(folder: Path) -> Iterator[str]:
         for name in names:
             yield f"  {name:<31}{_of(listed.exercises[name], known.get(name, Done()), folder)}".rstrip()
         yield ""
+    if is_damaged:
+        yield f"{FILE} is damaged: what it says of some exercises, or of all, can't be read"
     yield f"{num_solved} of {len(listed.exercises)} solved here. To begin: nn-manual exercise start square"
 
 

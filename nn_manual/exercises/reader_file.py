@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+import difflib
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from nn_manual.errors import ConfigError
-from nn_manual.exercises.every_exercise import every_exercise
+from nn_manual.exercises.every_exercise import EXERCISES, every_exercise
+from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.reference import ENDING, Reference, read_reference, reference
-from nn_manual.messages.text import nearest, one_line
+from nn_manual.messages.text import one_line
 from nn_manual.opening import open_file
+
+#: The ending of a file that Python imports.
+SUFFIX = ".py"
+#: How alike a name is to the one that was meant: 1 is the same.
+NEAR = 0.8
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,8 @@ def read(path: Path) -> ReaderFile:
             data = file.read()
     except (OSError, ValueError) as error:
         raise ConfigError(one_line(f"{path}: {getattr(error, 'strerror', None) or error}")) from None
+    if path.suffix != SUFFIX:
+        raise ConfigError(one_line(f"{path}: is no Python file: its name must end in {SUFFIX}"))
     return parsed(path, data, str(path))
 
 
@@ -77,16 +86,28 @@ def _reference_of(path: Path, tree: ast.Module, called: str) -> Reference:
         found = [one for one in found if one.name == path.stem] or found[-1:]
     if found:
         return reference(found[0])
-    titles = [one.title for one in exercises]
-    hint = next(filter(None, (_meant(one, titles) for one in _definitions(tree))), "")
+    hint = next(filter(None, (_meant(one, exercises) for one in _definitions(tree))), "") or _of_teachers(path)
     raise ConfigError(one_line(f"{called}: defines no class or operation of an exercise{hint}"))
 
 
-def _meant(one: ast.ClassDef | ast.FunctionDef, titles: Sequence[str]) -> str:
+def _meant(one: ast.ClassDef | ast.FunctionDef, exercises: Collection[Exercise]) -> str:
     """What a definition was probably meant to be called; empty where nothing is near."""
+    titles = [each.title for each in exercises if each.is_function is isinstance(one, ast.FunctionDef)]
     bases = [ast.unparse(base).rpartition(".")[2] for base in getattr(one, "bases", ())]
-    meant = next((base for base in bases if base in titles), None) or nearest(one.name, titles)
+    if {*bases} & {kind.__name__ for kind in EXERCISES}:  # a teacher's class
+        return ""
+    near = difflib.get_close_matches(one.name, titles, n=1, cutoff=NEAR)
+    meant = next((base for base in bases if base in titles), next(iter(near), ""))
     return f": {one.name} must be called {meant}" if meant else ""
+
+
+def _of_teachers(path: Path) -> str:
+    """Which class a teacher's exercise asks for, or where none was found."""
+    asked = [f"{made.title}, of {made.name}{ENDING}" for made in _made_near(path)]
+    if asked:
+        return f": it needs a class {' or '.join(dict.fromkeys(asked))}"
+    places = "the current folder, beside the file, and in the folder around it"
+    return f"; that of a teacher's needs its {ENDING} file, which was looked for in {places}"
 
 
 def _made_near(path: Path) -> Iterator[Reference]:

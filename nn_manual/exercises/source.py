@@ -144,15 +144,15 @@ def _docstring(text: str) -> list[str]:
 
 def plain_text(owner: Any) -> str:
     """The docstring of a class or an operation, and where it has no formulas, that of its base that has some."""
-    own = _cleaned(owner)
+    own = cleaned(owner)
     if "\n    " in own or not isinstance(owner, type):
         return own
-    texts = [_cleaned(base) for base in owner.__mro__[1:] if base not in KINDS]
+    texts = [cleaned(base) for base in owner.__mro__[1:] if base not in KINDS]
     other = next((text for text in texts if "\n    " in text), "")
     return f"{own}\n\n{other}" if other else own
 
 
-def _cleaned(documented: Any) -> str:
+def cleaned(documented: Any) -> str:
     """A docstring without the indentation of its end: one that has nothing but formulas below its first line keeps
     theirs.
     """

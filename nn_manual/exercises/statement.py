@@ -20,6 +20,11 @@ OUTPUTS = ("output", "answer", "loss")
 _DERIVATION = re.compile(r"\bDerivation\b(?=[:,])")
 #: Where a docstring goes on after the derivation.
 _AFTER = re.compile(r"(?:^|(?<=[.\n]) ?)(?:Source|Raises|In floating point)\b", re.MULTILINE)
+#: The same in a teacher's docstring, which may have any layout.
+_DERIVED = re.compile(r"^\W*(?:derivation|proof|backward|gradients?|way back)\b", re.MULTILINE | re.IGNORECASE)
+_OF_WAY_BACK = re.compile(r"grad|\bderivatives?\b|\bd\w*/d\w", re.IGNORECASE)
+#: Where another formula begins in the same line.
+_NEXT = re.compile(r"[,;]\s{2,}(?=[\w.]+ *= )|[,;]\s+(?=(?:grad|derivative)[\w.]* *= )")
 _LINE = re.compile(r"(?P<names>[\w.]+(?:, \w+)*)(?:\[[^=]*\])? *=(?!=) ")
 
 
@@ -48,6 +53,24 @@ def statement(exercise: Exercise) -> str:
         if paragraph:
             shown.append(paragraph)
     return "\n\n".join(shown)
+
+
+def without_way_back(text: str) -> str:
+    """A teacher's docstring, of any layout, without its derivation and the formulas that the output doesn't need."""
+    lines = _up_to(_DERIVATION, _up_to(_DERIVED, text)).splitlines()
+    pieces = [piece for line in lines for piece in _NEXT.split(line)]
+    blocks: list[_Formula] = []  # prose has no names
+    for piece in pieces:
+        found = _LINE.match(piece.strip())
+        if found:
+            blocks.append(_Formula(tuple(found["names"].split(", ")), piece))
+        elif piece.strip() and blocks and blocks[-1].names:  # it goes on with the formula before it
+            blocks[-1] = blocks[-1]._replace(text=f"{blocks[-1].text}\n{piece}")
+        else:
+            blocks.append(_Formula((), piece))
+    kept = _kept([block for block in blocks if block.names])
+    shown = [one.text for one in blocks if (one in kept if one.names else not _OF_WAY_BACK.search(one.text))]
+    return re.sub(r"\n\s*\n(?=\s*\n)", "\n", "\n".join(shown)).strip()
 
 
 def hints(exercise: Exercise) -> list[str]:

@@ -8,16 +8,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nn_manual.arrays import Array
-from nn_manual.check.compare.tolerances import SOLUTION
 from nn_manual.check.judge.diagnosis import describe_difference
+from nn_manual.exercises.agreement import agrees, differs, of_others
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.causes import cause_of
 from nn_manual.exercises.kinds_of_input import where_wrong
 from nn_manual.exercises.memory import no_number
 from nn_manual.exercises.reference import Reference
+from nn_manual.exercises.statement import OUTPUTS
 from nn_manual.messages import notebook
 from nn_manual.messages.text import counted, one_line, wrapped
 from nn_manual.plotting.jacobians import Jacobians, draw_jacobians
@@ -68,9 +68,13 @@ class Verdict:
         return bool(self.rows) and not self.explanation and all(row.state == RIGHT for row in self.rows)
 
     @property
-    def num_right(self) -> int:
-        """How many tensors are right."""
-        return sum(row.state == RIGHT for row in self.rows)
+    def asked(self) -> Sequence[Row]:
+        """The rows that the reader's code answers for: without what forward gives, unless there is nothing else."""
+        return [row for row in self.rows if row.name not in OUTPUTS] or self.rows
+
+    def __bool__(self) -> bool:
+        """Whether everything is right."""
+        return self.passed
 
     @property
     def first_wrong(self) -> str:
@@ -113,8 +117,7 @@ def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str
         rows = [Row(name, UNKNOWN) for name in _groups(reference.names)]
         return Verdict(file, title, num_inputs, rows, [_placed(answer.problem, file)], notes)
     if len(answer.results) != num_inputs:
-        words = f"{file}: {title} has other settings or examples than the exercise: start it again"
-        return Verdict(file, title, num_inputs, [], [words], notes)
+        return Verdict(file, title, num_inputs, [], [f"{file}: {title} {of_others(reference, answer)}"], notes)
     compared = _Compared(reference, answer)
     rows = [compared.row(name) for name in _groups(reference.names)]
     wrong = next((name for name in reference.names if compared.is_wrong(name)), None)
@@ -223,24 +226,6 @@ class _Compared:
 def _is_no_number(theirs: Any) -> bool:
     """Whether an array has no number in it, as memory before the reader's code ran."""
     return isinstance(theirs, np.ndarray) and bool(np.isnan(theirs).all())
-
-
-def agrees(theirs: Any, right: Array) -> bool:
-    """Whether a result is right, but for the roundings of another order."""
-    if isinstance(theirs, str):
-        return False
-    right = np.asarray(right)
-    return theirs.shape == right.shape and not differs(theirs, right).any()
-
-
-def differs(theirs: Array, right: Array) -> npt.NDArray[np.bool_]:
-    """Where two arrays of one shape differ by more than roundings. Where one isn't finite, the other is the same."""
-    finite = np.isfinite(right)
-    scale = np.abs(right[finite]).max(initial=0)
-    with np.errstate(all="ignore"):
-        near = np.abs(theirs - right) <= SOLUTION * scale
-    same: npt.NDArray[np.bool_] = np.where(finite, near, (theirs == right) | (np.isnan(theirs) & np.isnan(right)))
-    return ~same
 
 
 def _worst(theirs: Array, right: Array) -> tuple[int, ...]:

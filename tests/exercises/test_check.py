@@ -12,6 +12,7 @@ from slow_cases import slow
 from nn_manual.errors import ConfigError
 from nn_manual.exercises import progress
 from nn_manual.exercises.checking import check_file, watch
+from nn_manual.exercises.commands import hint
 from nn_manual.exercises.process import Worker, file_of, run_file
 from nn_manual.exercises.reader_file import read
 
@@ -124,7 +125,9 @@ def test_a_module_that_the_file_hides_is_still_found() -> None:
         ("\0", "it.py: it isn't Python yet: source code"),
         ("class LayrNorm:\n    pass\n", "it.py: defines no class or operation of an exercise: LayrNorm must"),
         ("class Mine(layers.Tanh):\n    pass\n", "it.py: defines no class or operation of an exercise: Mine must be"),
-        ("x = 1\n", "it.py: defines no class or operation of an exercise"),
+        ("x = 1\n", "it.py: defines no class or operation of an exercise; that of a teacher's needs its"),
+        ("class Swish(Layer):\n    pass\n", "it.py: defines no class or operation of an exercise; that of a teacher's"),
+        ("def trail():\n    pass\n", "it.py: defines no class or operation of an exercise; that of a teacher's"),
     ],
 )
 def test_a_file_of_no_exercise(text: str, said: str) -> None:
@@ -138,6 +141,9 @@ def test_a_file_of_no_exercise(text: str, said: str) -> None:
 def test_files_that_cannot_be_read() -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.py: No such file or directory"):
         read(Path("nowhere.py"))
+    Path("it.txt").write_text(layer_norm(RIGHT))
+    with pytest.raises(ConfigError, match=r"it\.txt: is no Python file: its name must end in \.py"):
+        read(Path("it.txt"))
     Path("it.py").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match=r"it\.py: is no text in UTF-8"):
         read(Path("it.py"))
@@ -194,10 +200,34 @@ def test_a_worker_that_nobody_asks_ends() -> None:
     worker.end()
 
 
-def test_progress_survives_a_file_that_is_damaged() -> None:
-    Path(progress.FILE).write_text("{")
+@pytest.mark.parametrize(
+    "damaged",
+    ["{", "[1]", "3", "[" * 100_000, '{"square": {"hints": "x"}}', '{"square": {"solved": 1, "hints": true}}'],
+)
+def test_progress_survives_a_file_that_is_damaged(damaged: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(progress.FILE)
+    file.write_text(damaged)
     assert progress.done(Path()) == {}
-    assert progress.note_hint(Path(), "square") == 1
+    assert f"{progress.FILE} is damaged" in [*progress.listing(Path())][-2]
+    assert progress.note_hint(Path(), "square", 2) == 1
+    assert capsys.readouterr().err == f"note: {progress.FILE} is damaged: it is kept as {progress.FILE}.damaged\n"
+    assert Path(f"{progress.FILE}.damaged").read_text() == damaged
     progress.note_solved(Path(), "square")
-    assert json.loads(Path(progress.FILE).read_text()) == {"square": {"solved": True, "hints": 1}}
-    assert progress.note_hint(Path(), "square") == 2
+    assert json.loads(file.read_text()) == {"square": {"solved": True, "hints": 1}}
+    assert [progress.note_hint(Path(), "square", 2) for _ in range(2)] == [2, 2]
+
+
+def test_the_entries_of_a_damaged_file_that_can_be_read_are_kept() -> None:
+    file = Path(progress.FILE)
+    file.write_text('{"tanh": {"solved": true, "hints": 2}, "log": {}}')
+    Path(f"{progress.FILE}.damaged").write_text("earlier")
+    progress.note_solved(Path(), "square")
+    assert json.loads(file.read_text()).keys() == {"tanh", "square"}
+    assert Path(f"{progress.FILE}.damaged").read_text() == "earlier"
+    assert "log" in Path(f"{progress.FILE}.damaged1").read_text()
+
+
+def test_a_hint_that_cannot_be_noted_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    Path(progress.FILE).mkdir()
+    assert hint("square").startswith("1 of 2\n")
+    assert capsys.readouterr().err.startswith("note: the hint isn't counted: ")

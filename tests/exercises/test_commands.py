@@ -33,6 +33,11 @@ def test_start_writes_a_file_and_never_over_one() -> None:
     assert Path("square.py").read_text() == "mine"
 
 
+def test_the_file_of_an_exercise_is_a_python_file() -> None:
+    with pytest.raises(ConfigError, match=r"--output t\.txt: the exercise is a Python file, \.py"):
+        start("tanh", Path("t.txt"))
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -89,8 +94,8 @@ def test_the_solution_of_an_operation_is_its_rule() -> None:
 def test_the_list_says_what_is_done_here() -> None:
     start("square", None)
     progress.note_solved(Path(), "tanh")
-    progress.note_hint(Path(), "tanh")
-    progress.note_hint(Path(), "log")
+    progress.note_hint(Path(), "tanh", 9)
+    progress.note_hint(Path(), "log", 9)
     lines = [*progress.listing(Path())]
     assert lines[:4] == [
         "Calculus of arrays",

@@ -6,10 +6,13 @@ import csv
 from pathlib import Path
 
 import pytest
-from exercise_files import RIGHT, VARIANCE, layer_norm
+from exercise_files import OPEN, RIGHT, VARIANCE, layer_norm
 
 from nn_manual.errors import ConfigError
-from nn_manual.exercises.grading import COLUMNS, grade, write
+from nn_manual.exercises.answer import Failure
+from nn_manual.exercises.grading import COLUMNS, Grade, grade, write
+from nn_manual.exercises.hand_in import Request
+from nn_manual.exercises.process import _of_status
 
 #: It writes where the others and the grades lie, as far as it knows, and changes the package.
 INTRUDER = """\
@@ -33,6 +36,9 @@ def test_hand_ins_touch_neither_the_others_nor_the_grades(tmp_path: Path, capsys
     (folder / "anna.py").write_text(text.replace(future, f"{future}\n{INTRUDER}"))
     (folder / "berta" / "layer_norm.py").write_text(text)
     (folder / "carl.py").write_text(layer_norm(RIGHT.replace(VARIANCE, "")))
+    (folder / ".hidden.py").write_text(text)
+    (folder / ".git").mkdir()
+    (folder / ".git" / "it.py").write_text(text)
     (folder / "dora.py").write_text("x = (\n")
     before = {path: path.read_bytes() for path in folder.rglob("*.py")}
     write(grade(folder), output)
@@ -46,9 +52,9 @@ def test_hand_ins_touch_neither_the_others_nor_the_grades(tmp_path: Path, capsys
     assert "anna.py:" in anna[7]
     assert "it changes nn_manual.layers.normalization.LayerNorm.forward" in anna[7] + anna[5]
     assert berta == [
-        "berta/layer_norm.py", "layer_norm", "yes", "4", "4", "right: 4 tensors on 51 inputs", "no", "",
+        "berta/layer_norm.py", "layer_norm", "yes", "3", "3", "right: 4 tensors on 51 inputs", "no", "",
     ]
-    assert carl[1:5] == ["layer_norm", "no", "3", "4"]
+    assert carl[1:5] == ["layer_norm", "no", "2", "3"]
     assert carl[5].startswith("grad_input is wrong. This is the right grad_input without")
     assert dora == ["dora.py", "", "no", "0", "0", "dora.py:1: it isn't Python yet: '(' was never closed", "no", ""]
 
@@ -63,3 +69,26 @@ def test_folders_without_hand_ins(tmp_path: Path) -> None:
 def test_without_a_file_the_grades_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     write([], None)
     assert capsys.readouterr().out == ",".join(COLUMNS) + "\n"
+
+
+def test_no_cell_is_a_formula_of_a_spreadsheet(capsys: pytest.CaptureFixture[str]) -> None:
+    write([Grade("=cmd.py", "-x", solved=False, num_right=0, num_tensors=3, verdict="@sum", notes=["+1"])], None)
+    assert capsys.readouterr().out.splitlines()[1] == "'=cmd.py,'-x,no,0,3,'@sum,no,'+1"
+
+
+def test_what_is_not_written_yet_has_nothing_right(tmp_path: Path) -> None:
+    (tmp_path / "it.py").write_text(layer_norm(OPEN))
+    (one,) = grade(tmp_path)
+    assert (one.num_right, one.num_tensors) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("MemoryError", "it takes more than 4 GiB of memory: MemoryError"),
+        ("KeyError: 'x'", "it ends the process, with status 1: KeyError: 'x'"),
+    ],
+)
+def test_a_process_that_ends_with_an_error_names_it(error: str, said: str) -> None:
+    printed = f'Traceback (most recent call last):\n  File "/it.py", line 7, in f\n    x = y\n{error}\n'
+    assert _of_status(Request("/it.py", "square", ""), 1, printed) == Failure(said, 7)

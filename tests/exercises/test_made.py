@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from nn_manual.errors import ConfigError, DataError
+from nn_manual.check.catalogue.catalogue import CatalogueReport
+from nn_manual.errors import ConfigError, DataError, GradientMismatch
+from nn_manual.exercises import made
+from nn_manual.exercises.answer import Answer
 from nn_manual.exercises.checking import check_file
 from nn_manual.exercises.commands import hint, solution
 from nn_manual.exercises.made import make
-from nn_manual.exercises.reference import read_reference
+from nn_manual.exercises.reference import Reference, read_reference
+from nn_manual.exercises.verdict import judge
 
 TEACHERS = '''\
 """Layers of a course."""
@@ -99,11 +105,18 @@ SOLVED = """\
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
     """The current folder, with the teacher's file in it."""
     monkeypatch.chdir(tmp_path)
     Path("my_layers.py").write_text(TEACHERS)
+    if "checks_the_class" not in request.fixturenames:  # seconds, for each test
+        monkeypatch.setattr(made, "check_classes", lambda _: CatalogueReport(()))
     return tmp_path
+
+
+@pytest.fixture
+def checks_the_class() -> None:
+    """`make` checks the class, as it does outside of these tests."""
 
 
 def test_the_file_has_what_is_needed_and_gives_nothing_away() -> None:
@@ -116,6 +129,44 @@ def test_the_file_has_what_is_needed_and_gives_nothing_away() -> None:
         assert hidden not in text
     assert "import numpy as np\nfrom nn_manual.layers import Layer\n" in text
     assert text.count("raise NotImplementedError") == 1
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        """output     = input * gate,  gate = expit(beta * input) = 1 / (1 + exp(-beta * input))
+    grad_input = grad_output * (gate + HIDDEN)
+    """,
+        """Swish, any shape.
+
+        output = input * gate
+        gate   = expit(beta * input)
+          grad_gate = HIDDEN
+            + HIDDEN
+        helper = HIDDEN
+
+    The derivative is HIDDEN.
+    """,
+        """output = input * gate, grad_input = HIDDEN
+    gate   = expit(beta * input)
+
+    Backward: HIDDEN
+    """,
+    ],
+)
+def test_no_layout_of_a_docstring_tells_the_way_back(docstring: str) -> None:
+    before, _, rest = TEACHERS.partition('"""Swish')
+    forward = '"""The output; saves input and gate."""'
+    told = rest.partition('"""')[2].replace(forward, '"""The output.\n\n        grad_input = HIDDEN\n        """')
+    told = told.replace("clipped(input))", "clipped(input))  # HIDDEN")
+    Path("my_layers.py").write_text(f'{before}"""{docstring}"""{told}')
+    make("my_layers.py:Swish", Path("swish.py"))
+    text = Path("swish.py").read_text()
+    assert "HIDDEN" not in text
+    assert re.search(r"output += input \* gate\n", text)
+    assert re.search(r"gate += expit\(beta \* input\)", text)
+    assert "grad_input =" not in text
+    assert "#" not in text
 
 
 def test_it_is_checked_without_the_teachers_file(tmp_path: Path) -> None:
@@ -160,6 +211,44 @@ def test_what_cannot_be_made(component: str, said: str) -> None:
     assert not Path("it.exercise").exists()
 
 
+@pytest.mark.usefixtures("checks_the_class")
+def test_a_class_that_is_wrong_is_not_handed_out() -> None:
+    Path("my_layers.py").write_text(TEACHERS.replace("(gate + self._slope", "(gate - self._slope"))
+    with pytest.raises(GradientMismatch, match=r"wrong first in 0 \(Swish\): 0\.grad_input") as caught:
+        make("my_layers.py:Swish", Path("swish.py"))
+    assert caught.value.exit_status == 3
+    assert not Path("swish.py").exists()
+
+
+LOSS = """\
+import numpy as np
+from dataclasses import dataclass
+from nn_manual.losses import Loss
+
+
+@dataclass(eq=False)
+class Cubed(Loss):
+    @classmethod
+    def examples(cls):
+        return [cls()]
+
+    def forward(self, prediction, target):
+        return (prediction**3).sum(), prediction
+
+    def backward(self, saved):
+        return 3 * saved**2
+"""
+
+
+@pytest.mark.usefixtures("checks_the_class")
+def test_a_class_without_a_reference_gets_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("my_losses.py").write_text(LOSS)
+    make("my_losses.py:Cubed", Path("cubed.py"))
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.startswith("note: Cubed() can't be checked: ")
+    assert said.endswith("what it computes counts as right")
+
+
 @pytest.mark.parametrize("name", ["swish.py", "swish.exercise"])
 def test_nothing_is_overwritten(name: str) -> None:
     Path(name).write_text("mine")
@@ -167,6 +256,24 @@ def test_nothing_is_overwritten(name: str) -> None:
         make("my_layers.py:Swish", Path("swish.py"))
     assert Path(name).read_text() == "mine"
     assert len([*Path().glob("swish.*")]) == 1
+
+
+def test_a_hand_in_whose_class_has_another_name() -> None:
+    make("my_layers.py:Swish", Path("swish.py"))
+    Path("anna.py").write_text(Path("swish.py").read_text().replace("class Swish", "class Mine"))
+    with pytest.raises(ConfigError, match=r"exercise: it needs a class Swish, of swish\.exercise$"):
+        check_file(Path("anna.py"))
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [(2, "has another forward, whose output differs"), (1, "has other settings or examples than the exercise")],
+)
+def test_a_hand_in_with_other_inputs(factor: int, said: str) -> None:
+    array = np.arange(3.0)
+    right = Reference("swish", "Swish", [("Swish()", "random")] * 2, [{"output": array}] * 2, ["output"])
+    results = [{"output": factor * array}]
+    assert judge(right, Answer(results), "anna.py").explanation[0].startswith(f"anna.py: Swish {said}")
 
 
 def test_a_file_of_results_that_is_damaged() -> None:

@@ -33,6 +33,8 @@ from nn_manual.registry import components
 
 #: Characters of a component with its settings, for which a row of 80 columns has room. More go on in the next line.
 WIDEST = 38
+#: What the problem of an entry says that has nothing to be compared with.
+NOT_CHECKED = "can't be checked"
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -126,7 +128,7 @@ def row(component: str, dtype: str, cases: Iterable[CaseResult], own: type = obj
     try:
         return entry(component, dtype, cases)
     except (NoReference, DataError) as error:
-        return _wrong(component, dtype, f"{component} can't be checked: {text_of(error)}")
+        return _wrong(component, dtype, f"{component} {NOT_CHECKED}: {text_of(error)}")
     except BaseException as error:  # a component may raise anything
         raise_if_nobodys_fault(error)
         notes = "".join(f"; {note}" for note in notes_of(error))
