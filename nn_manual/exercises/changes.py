@@ -60,6 +60,9 @@ def changes_of(
             case ast.IfExp(_, body, orelse):
                 yield instead(node, body, LEFT_OUT)
                 yield instead(node, orelse, LEFT_OUT)
+            case ast.Attribute(ast.Name(name), "size"):
+                for axis in (0, -1):
+                    yield instead(node, ast.parse(f"{name}.shape[{axis}]", mode="eval").body, TURNED)
             case ast.Attribute(value, "T" | "mT"):
                 yield Change(node, value, f"with {text(value)} not transposed", TURNED)
             case ast.Subscript() if ast.unparse(node) in names:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array
-from nn_manual.check.judge.diagnosis import describe_difference
-from nn_manual.exercises.agreement import agrees, differs, of_others
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.causes import cause_of
+from nn_manual.exercises.differences import agrees, has_no_number, looks_like, of_others, two_numbers, worst
 from nn_manual.exercises.kinds_of_input import where_wrong
 from nn_manual.exercises.memory import no_number
 from nn_manual.exercises.reference import Reference
@@ -161,7 +158,7 @@ class _Compared:
         wrong = {case for name in names for case in self._cases_wrong(name)}
         if wrong:
             asked = sum(any(name in right for name in names) for right in self._reference.expected)
-            is_never = all(_is_no_number(self._theirs[case].get(name)) for case in wrong for name in names)
+            is_never = all(has_no_number(self._theirs[case].get(name)) for case in wrong for name in names)
             return Row(group, NEVER if is_never else WRONG, len(wrong), asked)
         if any(map(self._lacks, names)):
             return Row(group, MISSING)
@@ -195,17 +192,19 @@ class _Compared:
             missing = " Is a return missing?" if theirs == "None" else ""
             said = f"{name} is {theirs}, and not an array of numbers.{missing}"
             return [said, self._where(name, wrong)]
-        if all(_is_no_number(self._theirs[i][name]) for i in wrong):
+        if all(has_no_number(self._theirs[i][name]) for i in wrong):
             return [no_number(self._reference.owner, name), self._where(name, wrong)]
         cause = cause_of(self._reference, self._theirs, name)
-        looks = describe_difference(np.asarray(theirs, np.float64), right.astype(np.float64))
-        looks = looks.partition("; worst ")[0].removesuffix("...").rstrip(", ")  # the place and both values come below
+        looks = looks_like(theirs, right)
+        if all(self._reference.inputs[i][1].startswith("tied") for i in wrong):
+            looks = "it differs at ties or kinks only"
         lines = [f"{name} is wrong. {cause}" if cause else f"{name} is wrong: {looks}."]
         setting, kind = self._reference.inputs[case]
         if theirs.shape == right.shape:
-            index = _worst(theirs, right)
+            index = worst(theirs, right)
             at = f" at {index}" if index else ""
-            lines.append(f"On {setting}, {kind}{at}: yours is {theirs[index]:.6g}, right is {right[index]:.6g}")
+            both = two_numbers(float(theirs[index]), float(right[index]))
+            lines.append(f"On {setting}, {kind}{at}: yours is {both[0]}, right is {both[1]}")
         else:
             lines.append(f"On {setting}, {kind}: yours has shape {theirs.shape}, right is {right.shape}")
         return [*lines, self._where(name, wrong)]
@@ -221,15 +220,3 @@ class _Compared:
     def _where(self, name: str, wrong: Sequence[int]) -> str:
         asked = [i for i, right in enumerate(self._reference.expected) if name in right and name in self._theirs[i]]
         return where_wrong(self._reference.inputs, wrong, asked, "It is wrong")
-
-
-def _is_no_number(theirs: Any) -> bool:
-    """Whether an array has no number in it, as memory before the reader's code ran."""
-    return isinstance(theirs, np.ndarray) and bool(np.isnan(theirs).all())
-
-
-def _worst(theirs: Array, right: Array) -> tuple[int, ...]:
-    wrong = differs(theirs, right)
-    with np.errstate(all="ignore"):
-        distance = np.where(wrong, np.nan_to_num(np.abs(theirs - right), nan=np.inf), -1)
-    return tuple(int(i) for i in np.unravel_index(np.argmax(distance), right.shape))

@@ -81,3 +81,29 @@ def test_wrong_values_come_before_an_error() -> None:
         "It was on square of 4, random operands.",
         "It fails on square of 4 and square of 2x3x4; it runs on square of 2x3 and square of 1x1.",
     ]
+
+
+def test_a_difference_at_ties_alone_is_told_as_one() -> None:
+    code = """def max(input, /, *, axis=None, keepdims=False):
+        largest = np.max(input, axis, keepdims=True)
+        return np.max(input, axis, keepdims=keepdims), lambda g: (input == largest) * spread(g, input.shape, axis)"""
+    assert judged("max", code).first_words == "grad_input is wrong: it differs at ties or kinks only."
+
+
+def test_a_small_number_that_is_added_is_not_called_float32() -> None:
+    said = judged("log", "def log(input, /): return np.log(input), lambda g: g / (input + 1e-8)").explanation
+    assert "it has some 7 right digits, as where something is float32, or a small number is added." in said[0]
+    assert "yours is -12.0631071" in said[1]
+
+
+def test_the_size_of_a_batch_explains_before_another_name() -> None:
+    exercise = find_exercise("whole_net")
+    right = made_reference(exercise, exercise.cases())
+    name = "grad_prediction"
+    found = [
+        {**each, name: each[name] * each[name].shape[1]} for each in right.expected
+    ]
+    assert judge(right, Answer(found), "file").first_words == (
+        "grad_prediction is wrong. This is the right grad_prediction with `prediction.shape[0]` in the place of "
+        "`prediction.size`."
+    )

@@ -1,4 +1,4 @@
-"""Whether what a reader's code computed is right, but for the roundings of another order."""
+"""How a result differs from the right one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,23 @@ import numpy.typing as npt
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.tolerances import SOLUTION
+from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.reference import Reference
 from nn_manual.exercises.statement import OUTPUTS
+
+
+def looks_like(theirs: Array, right: Array) -> str:
+    """What a difference looks like. The place and both values aren't in it: they are told by themselves."""
+    words = describe_difference(np.asarray(theirs, np.float64), right.astype(np.float64))
+    if words.startswith("right to the digits of float32"):
+        return "it has some 7 right digits, as where something is float32, or a small number is added"
+    return words.partition("; worst ")[0].removesuffix("...").rstrip(", ")
+
+
+def has_no_number(theirs: Any) -> bool:
+    """Whether an array has no number in it, as memory before the reader's code ran."""
+    return isinstance(theirs, np.ndarray) and bool(np.isnan(theirs).all())
 
 
 def agrees(theirs: Any, right: Array) -> bool:
@@ -30,6 +44,20 @@ def differs(theirs: Array, right: Array) -> npt.NDArray[np.bool_]:
         near = np.abs(theirs - right) <= SOLUTION * scale
     same: npt.NDArray[np.bool_] = np.where(finite, near, (theirs == right) | (np.isnan(theirs) & np.isnan(right)))
     return ~same
+
+
+def worst(theirs: Array, right: Array) -> tuple[int, ...]:
+    """Where two arrays of one shape differ most."""
+    wrong = differs(theirs, right)
+    with np.errstate(all="ignore"):
+        distance = np.where(wrong, np.nan_to_num(np.abs(theirs - right), nan=np.inf), -1)
+    return tuple(int(i) for i in np.unravel_index(np.argmax(distance), right.shape))
+
+
+def two_numbers(theirs: float, right: float) -> tuple[str, str]:
+    """Two numbers that differ, with so many digits that it shows."""
+    short = f"{theirs:.6g}", f"{right:.6g}"
+    return short if short[0] != short[1] else (f"{theirs:.15g}", f"{right:.15g}")
 
 
 def of_others(reference: Reference, answer: Answer) -> str:
