@@ -16,7 +16,7 @@ from nn_manual.config import classes_in, names_classes
 from nn_manual.config.users_code import placed_words
 from nn_manual.errors import ConfigError, GradientMismatch, raise_if_nobodys_fault
 from nn_manual.exercises.every_exercise import EXERCISES, METHODS, taken_out
-from nn_manual.exercises.exercise import Exercise
+from nn_manual.exercises.exercise import Exercise, Reached
 from nn_manual.exercises.reference import ENDING, made_reference, refuse_existing
 from nn_manual.exercises.solving import cases_of
 from nn_manual.exercises.source import cleaned, is_of_contract, method, opened, read_names
@@ -49,7 +49,8 @@ def make(component: str, output: Path) -> Path:
         right = made_reference(exercise, cases_of(exercise, is_made=True))
     except BaseException as error:  # the class may raise anything
         raise_if_nobodys_fault(error)
-        raise ConfigError(one_line(placed_words(error, Path(inspect.getfile(own)).parent))) from None
+        raised = error.error if isinstance(error, Reached) else error
+        raise ConfigError(one_line(placed_words(raised, Path(inspect.getfile(own)).parent))) from None
     _refuse_wrong(own)
     text = _text(exercise, output.name)
     write_atomically(beside, right.to_bytes(exercise, kind.__name__))

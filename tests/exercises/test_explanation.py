@@ -19,7 +19,7 @@ from nn_manual.exercises import explanation
 from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.common_mistakes import ARROW, MISTAKES
 from nn_manual.exercises.every_exercise import every_exercise
-from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.exercises.exercise import Case, Exercise, Reached, Results
 from nn_manual.exercises.explanation import explain, same
 from nn_manual.exercises.formula_text import FormulaText, UpdateText
 from nn_manual.optim import Optimizer
@@ -59,7 +59,7 @@ def results_of(name: str, code: str) -> list[Results]:
     for case in cases:
         try:
             found.append(case.run(own))
-        except (ValueError, ZeroDivisionError):
+        except Reached:
             found.append({})
     return found
 
