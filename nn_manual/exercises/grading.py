@@ -45,7 +45,9 @@ class Grade:
 
 
 def grade(folder: Path) -> list[Grade]:
-    """The grades of all Python files in a folder and in the folders in it, but hidden ones. Raises ConfigError where there are none."""
+    """The grades of all Python files in a folder and in the folders in it, but hidden ones. Raises ConfigError where
+    there are none.
+    """
     if not folder.is_dir():
         raise ConfigError(one_line(f"{folder}: there is no such folder"))
     found = [path for pattern in ("*.py", "*/*.py") for path in folder.glob(pattern) if path.is_file()]

@@ -225,7 +225,7 @@ class _Compared:
 
 def _is_never_written(theirs: Any) -> bool:
     """Whether an array is as it was before the reader's code ran."""
-    return isinstance(theirs, np.ndarray) and bool(np.isnan(theirs).all())
+    return isinstance(theirs, np.ndarray) and theirs.size > 0 and bool(np.isnan(theirs).all())
 
 
 def _worst(theirs: Array, right: Array) -> tuple[int, ...]:
