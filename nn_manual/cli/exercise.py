@@ -85,6 +85,10 @@ def check_file(options: argparse.Namespace) -> int:
 
     if options.watch and options.picture is not None:
         raise ConfigError("--picture draws once, --watch checks again and again: give one of them")
+    if options.picture is not None:
+        from nn_manual.plotting.saving import check_ending
+
+        check_ending(options.picture)
     if options.watch:
         watch(options.file, lambda text: print(f"\n{text}", flush=True))
     checked = check_file(options.file)

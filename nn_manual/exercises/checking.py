@@ -11,14 +11,13 @@ from pathlib import Path
 from nn_manual.errors import DataError, NNManualError
 from nn_manual.exercises import progress
 from nn_manual.exercises.answer import Failure
-from nn_manual.exercises.jacobians import Found, beside_the_true_one
+from nn_manual.exercises.jacobians import Found, beside_the_true_one, why_none
 from nn_manual.exercises.process import Worker, file_of, run_file
 from nn_manual.exercises.reader_file import read
 from nn_manual.exercises.statement import hints
 from nn_manual.exercises.verdict import Verdict, judge
 from nn_manual.messages.text import LONGEST_VALUE, one_line, shell_word
 from nn_manual.plotting.jacobians import plot_jacobians
-from nn_manual.plotting.saving import check_ending
 
 #: How often a watched file is looked at, in seconds.
 LOOK_EVERY = 0.2
@@ -63,16 +62,20 @@ def draw(checked: Checked, output: Path) -> str:
     """Draw the Jacobian of the first wrong gradient beside the true one. Returns what to say of it. Raises ConfigError
     and DataError as `plot_jacobians` does.
     """
-    check_ending(output)
     wrong = checked.verdict.first_wrong
     if not wrong:
-        return "no picture: no gradient is wrong"
+        verdict = checked.verdict
+        return f"no picture: {'no gradient is wrong' if verdict.passed else verdict.first_words}"
     file = read(checked.file)
     exercise, cases = file.reference.exercise, file.reference.cases
     request = file.reference.request(file_of(checked.file))
     answer, _ = run_file(request._replace(jacobian_of=wrong))
-    if exercise is None or not answer.results or isinstance(answer.results[0], Failure):
-        return f"no picture: {wrong} has no Jacobian that is small enough"
+    if exercise is None:
+        return "no picture: the true Jacobian of a teacher's exercise isn't known"
+    if answer.problem is not None:
+        return f"no picture: {answer.problem.words}"
+    if not answer.results or isinstance(answer.results[0], Failure):
+        return f"no picture: {why_none(cases, wrong)}"
     found = Found(int(answer.results[0]["case"]), answer.results[0]["jacobian"])
     plot_jacobians(beside_the_true_one(exercise, cases, found, wrong), output)
     return f"{output}: the Jacobian of {wrong}, yours and the true one"

@@ -18,8 +18,13 @@ from nn_manual.exercises.reference import refuse_existing
 from nn_manual.exercises.source import called, method
 from nn_manual.exercises.started import GIVEN, started
 from nn_manual.exercises.statement import hints
-from nn_manual.messages.text import one_line, shell_word
+from nn_manual.messages.text import WIDTH, one_line, shell_word
 from nn_manual.run_directory.files import write_atomically
+
+#: Wraps a line of a hint: no word is split.
+_wrap = textwrap.TextWrapper(
+    WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+)
 
 
 def start(name: str, output: Path | None) -> Path:
@@ -46,7 +51,8 @@ def hint(text: str) -> str:
         return f"{exercise.name} has no derivation: the formulas in its file say what to write. {solution}"
     folder = file.path.absolute().parent if file else Path.cwd()
     number = progress.note_hint(folder, exercise.name, len(lines))
-    shown = textwrap.indent("\n".join(lines[:number]), "  ")
+    rows = [row for line in lines[:number] for row in line.splitlines()]
+    shown = "\n".join(map(_wrap.fill, rows))
     return "\n".join([f"{number} of {len(lines)}", shown, *([solution] if number == len(lines) else [])])
 
 

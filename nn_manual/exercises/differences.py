@@ -25,7 +25,7 @@ def looks_like(theirs: Array, right: Array) -> str:
 
 def has_no_number(theirs: Any) -> bool:
     """Whether an array has no number in it, as memory before the reader's code ran."""
-    return isinstance(theirs, np.ndarray) and bool(np.isnan(theirs).all())
+    return isinstance(theirs, np.ndarray) and theirs.size > 0 and bool(np.isnan(theirs).all())
 
 
 def agrees(theirs: Any, right: Array) -> bool:

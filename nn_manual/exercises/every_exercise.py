@@ -18,7 +18,7 @@ from nn_manual.exercises.of_optimizers import OptimizerExercise
 from nn_manual.exercises.of_schedules import ScheduleExercise
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
-from nn_manual.messages.text import advice, quoted
+from nn_manual.messages.text import advice, nearest, quoted
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.registry import components
 
@@ -184,4 +184,5 @@ def find_exercise(name: str) -> Exercise:
     by_title = {exercise.title: own for own, exercise in listed.exercises.items()}
     if name in by_title:
         raise ConfigError(f"there is no exercise {quoted(name)}: it is called {by_title[name]}")
-    raise ConfigError(f"there is no exercise {quoted(name)}{advice(name, listed.exercises)}")
+    near = advice(name, listed.exercises) if nearest(name, listed.exercises) else "; nn-manual exercise lists them"
+    raise ConfigError(f"there is no exercise {quoted(name)}{near}")

@@ -42,6 +42,16 @@ def first_wrong(exercise: Exercise, cases: Sequence[Case], own: Any, wrong: str)
     return None
 
 
+def why_none(cases: Sequence[Case], wrong: str) -> str:
+    """Why `first_wrong` has found none for a gradient that is wrong."""
+    sizes = [size for size in map(_num_entries, cases) if size]
+    if not sizes:
+        return f"{wrong} has no Jacobian: there is no upstream gradient to take back"
+    if min(sizes) > MOST_ENTRIES:
+        return f"{wrong} has no Jacobian that is small enough"
+    return f"your {wrong} has another shape, or no small Jacobian in which it differs"
+
+
 def beside_the_true_one(exercise: Exercise, cases: Sequence[Case], found: Found, wrong: str) -> Jacobians:
     """Both Jacobians, to be drawn."""
     case = cases[found.case]

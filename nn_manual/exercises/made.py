@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nn_manual.check.catalogue.catalogue import NOT_CHECKED, check_classes
+from nn_manual.check.judge.report import mismatch_of
 from nn_manual.config import classes_in, names_classes
 from nn_manual.config.users_code import placed_words
-from nn_manual.errors import ConfigError, GradientMismatch, raise_if_nobodys_fault
+from nn_manual.errors import ConfigError, raise_if_nobodys_fault
 from nn_manual.exercises.every_exercise import EXERCISES, METHODS, taken_out
 from nn_manual.exercises.exercise import Exercise, Reached
 from nn_manual.exercises.reference import ENDING, made_reference, refuse_existing
@@ -64,7 +65,7 @@ def _refuse_wrong(own: type) -> None:
         if entry.failure is None:
             continue
         if NOT_CHECKED not in (entry.failure.problem or ""):
-            raise GradientMismatch(entry.failure)
+            raise mismatch_of(entry.failure)
         print_note(f"note: {entry.failure.problem}: what it computes counts as right")
         return
 
@@ -111,7 +112,8 @@ def _untold(text: str, open_ones: tuple[str, ...]) -> str:
         if isinstance(one, ast.FunctionDef) and one.name not in open_ones and len(one.body) > 1:
             told, first = ast.get_docstring(one), one.body[0]
             if told is not None and without_way_back(told) != told.strip() and first.lineno > one.lineno:
-                lines[first.lineno - 1 : first.end_lineno] = [_GONE] * (first.end_lineno - first.lineno + 1)
+                rows = range(first.lineno - 1, first.end_lineno or first.lineno)
+                lines[rows.start : rows.stop] = [_GONE] * len(rows)
     return "\n".join(line for line in lines if line is not _GONE) + "\n"
 
 

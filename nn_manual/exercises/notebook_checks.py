@@ -102,6 +102,8 @@ def check_tensors(**gradients: Any) -> TensorsReport:
     Each name is that of a torch tensor where this is called, and each value its gradient, an array or a tensor. A pair
     (gradient, tensor) names the tensor itself. Raises ConfigError where there is no tensor of a name, or no gradient.
     """
+    if not gradients:
+        raise ConfigError("check_tensors takes gradients by the names of their tensors, as in check_tensors(h=dh)")
     frame = sys._getframe(1)
     known = {**frame.f_globals, **frame.f_locals}
     pairs = {name: _pair(name, value, known) for name, value in gradients.items()}

@@ -34,6 +34,8 @@ MAXIMUM_NUMBERS = 12
 LARGE_SQUARE, SMALL_SQUARE, LONGEST_SIDE = 0.42, 0.16, 5.0
 #: Inches around the squares: titles, labels, and the scale.
 FRAME_WIDTH, FRAME_HEIGHT = 2.2, 1.3
+#: Up to so many rows or columns, each has a tick.
+FEW_TICKS = 3
 
 
 def plot_jacobians(jacobians: Jacobians, output: Path) -> Path:
@@ -73,7 +75,7 @@ def draw_jacobians(jacobians: Jacobians) -> Figure:
 
 def _draw(axes: Axes, jacobian: Array, largest: float, title: str, of: str) -> Any:
     from matplotlib import colormaps
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import FixedLocator, MaxNLocator
 
     colours = colormaps["RdBu"].with_extremes(bad="0.7")
     shown = np.where(np.isfinite(jacobian), jacobian, np.nan)
@@ -82,8 +84,9 @@ def _draw(axes: Axes, jacobian: Array, largest: float, title: str, of: str) -> A
     axes.set_xlabel(of, fontsize="small")
     axes.set_ylabel("output", fontsize="small")
     axes.tick_params(labelsize="x-small")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    for axis, length in ((axes.xaxis, jacobian.shape[1]), (axes.yaxis, jacobian.shape[0])):
+        # A locator of few places puts ticks between them, or several at one.
+        axis.set_major_locator(FixedLocator([*range(length)]) if length <= FEW_TICKS else MaxNLocator(integer=True))
     for row, column in np.argwhere(jacobian != 0).tolist() if max(jacobian.shape) <= MAXIMUM_NUMBERS else []:
         value = float(jacobian[row, column])
         colour = "white" if abs(value) > 0.6 * largest else "black"
@@ -94,4 +97,5 @@ def _draw(axes: Axes, jacobian: Array, largest: float, title: str, of: str) -> A
 def _frame(axes: Axes, row: int, column: int) -> None:
     from matplotlib.patches import Rectangle
 
-    axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=WRONG, linewidth=1.5))
+    corner = column - 0.5, row - 0.5
+    axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=WRONG, linewidth=1.5, clip_on=False))

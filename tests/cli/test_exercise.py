@@ -50,6 +50,7 @@ def test_a_wrong_gradient_has_status_3(capsys: pytest.CaptureFixture[str]) -> No
         (["start", "square", "-o", "mine.py"], "mine.py is there already, and nothing is overwritten"),
         (["check", "nowhere.py"], "nowhere.py: No such file or directory"),
         (["check", "mine.py"], "mine.py:1: it isn't Python yet: '(' was never closed"),
+        (["check", "mine.py", "--picture", "it.txt"], "it.txt: the name of a figure must end in .png, .svg, .pdf"),
         (["hint", "squar"], "there is no exercise 'squar'; did you mean 'square'?"),
         (["solution", "mine.py"], "mine.py:1: it isn't Python yet: '(' was never closed"),
         (["make", "my_layers.py:Swish", "-o", "swish.txt"], "--output swish.txt: the exercise is a Python file, .py"),

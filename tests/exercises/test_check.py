@@ -11,7 +11,7 @@ from slow_cases import slow
 
 from nn_manual.errors import ConfigError
 from nn_manual.exercises import progress
-from nn_manual.exercises.checking import check_file, watch
+from nn_manual.exercises.checking import check_file, draw, watch
 from nn_manual.exercises.commands import hint
 from nn_manual.exercises.process import Worker, file_of, run_file
 from nn_manual.exercises.reader_file import read
@@ -231,3 +231,17 @@ def test_a_hint_that_cannot_be_noted_is_shown(capsys: pytest.CaptureFixture[str]
     Path(progress.FILE).mkdir()
     assert hint("square").startswith("1 of 2\n")
     assert capsys.readouterr().err.startswith("note: the hint isn't counted: ")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("        return grad_output[:0]\n", "no picture: your grad_input has another shape, or no small Jacobian"),
+        ("        x = 1\n        return x / 0\n", f"no picture: layer_norm.py:{FIRST + 1}: ZeroDivisionError"),
+    ],
+)
+def test_why_there_is_no_picture(body: str, said: str) -> None:
+    path = Path("layer_norm.py")
+    path.write_text(layer_norm(body))
+    assert draw(check_file(path), Path("it.png")).startswith(said)
+    assert not Path("it.png").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from nn_manual.errors import ConfigError
 from nn_manual.exercises import progress
 from nn_manual.exercises.commands import hint, solution, start
 from nn_manual.exercises.every_exercise import every_exercise
+from nn_manual.exercises.statement import hints
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +44,7 @@ def test_the_file_of_an_exercise_is_a_python_file() -> None:
     ("name", "said"),
     [
         ("layr_norm", "there is no exercise 'layr_norm'; did you mean 'layer_norm'?"),
+        ("qqqqqq", "there is no exercise 'qqqqqq'; nn-manual exercise lists them"),
         ("LayerNorm", "there is no exercise 'LayerNorm': it is called layer_norm"),
         ("conv2d", "'conv2d' is no exercise: its backward is that of Conv1d"),
     ],
@@ -59,6 +62,14 @@ def test_each_hint_shows_one_line_more_up_to_the_solution() -> None:
     assert second[1:3] == [*first[1:], "  grad_input = grad_answer * 2 * input"]
     assert second == ["2 of 2", *second[1:3], "nn-manual exercise solution square shows ours"]
     assert hint("square").splitlines() == second
+
+
+def test_hints_have_room_in_80_columns() -> None:
+    for name, exercise in every_exercise().exercises.items():
+        if lines := hints(exercise):
+            Path(progress.FILE).write_text(json.dumps({name: {"solved": False, "hints": len(lines)}}))
+            rows = hint(name).splitlines()
+            assert all(len(row) <= 80 or len(row.split()) == 1 for row in rows[:-1]), name
 
 
 def test_hints_of_a_file_are_counted_beside_it() -> None:

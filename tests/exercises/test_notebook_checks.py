@@ -121,6 +121,8 @@ def test_a_pair_names_its_tensor() -> None:
 def test_names_without_a_gradient() -> None:
     known = torch.ones(2)
     number = 3  # noqa: F841 - check_tensors looks here for it
+    with pytest.raises(ConfigError, match=r"^check_tensors takes gradients by the names"):
+        check_tensors()
     with pytest.raises(ConfigError, match=r"^unknown is not there: a name here is that of the torch tensor"):
         check_tensors(unknown=np.ones(2))
     with pytest.raises(ConfigError, match=r"^number is a int: "):

@@ -41,6 +41,17 @@ def test_many_entries_have_no_numbers() -> None:
     assert not figure.axes[0].patches
 
 
+@pytest.mark.parametrize("rows", [1, 2, 20])
+def test_ticks_stand_at_places_and_frames_have_room(rows: int) -> None:
+    ones = np.ones((rows, 3))
+    axes = draw_jacobians(Jacobians(ones, 2 * ones, ones == 1, "", "a")).axes[0]
+    ticks = [tick for tick in axes.get_yticks() if -0.5 < tick < rows - 0.5]
+    assert [*axes.get_xticks()] == [0, 1, 2]
+    assert all(float(tick).is_integer() for tick in ticks)
+    assert len({*ticks}) == len(ticks) >= min(rows, 2)
+    assert not any(frame.get_clip_on() for frame in axes.patches)
+
+
 def test_a_file_has_an_ending_of_a_figure(tmp_path: Path) -> None:
     assert plot_jacobians(BOTH, tmp_path / "a.svg").read_text().count("<svg") == 1
     with pytest.raises(ConfigError, match="must end in"):
