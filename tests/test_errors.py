@@ -52,6 +52,8 @@ ALLOWED = {
     "cli/own_process.py: run": "it asks, and tells the process that started it",
     "exercises/hand_in.py: run": "the process is the file's own, and tells what its import raised",
     "exercises/solving.py: results_of": "it tells what the reader's code raised, which alone ran",
+    "exercises/exercise.py: keeping": "it raises it again, with the results that were there before",
+    "exercises/of_nets.py: _run": "it raises it again, with the gradients that were there before",
     "errors.py: _said_by": "it puts any error into words",
     "data/npz_files.py: _header": "Python's parser raises MemoryError of brackets that are nested too deeply",
     "machine_code.py: compiled": "it raises all again but one",
