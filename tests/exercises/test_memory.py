@@ -33,7 +33,7 @@ def judged(name: str, code: str) -> Verdict:
 
 def test_a_line_that_adds_to_memory_is_told() -> None:
     results = [{"grad_weight": np.full(2, np.nan), "grad_bias": np.ones(2)}, Failure("x")]
-    (found,) = added(ast.parse(LINES), results)
+    (found,) = added(ast.parse(LINES), results)  # type: ignore[arg-type]  # any results
     assert found.line == 3
     assert found.words == (
         "self.grad.weight += adds to what was there, which is not 0: write self.grad.weight[...] = ..."

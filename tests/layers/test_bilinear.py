@@ -34,7 +34,7 @@ def test_sizes_out_of_range(sizes: tuple[int, int, int], message: str) -> None:
 
 def test_another_input() -> None:
     model = Sequential(Bilinear(2, 2, 3))
-    with pytest.raises(ValueError, match=r"Bilinear takes in1_features=2 in the last dimension, .* \(4, 3\)"):
+    with pytest.raises(ValueError, match=r"0 \(Bilinear\) takes in1_features=2 in the last dimension, .* \(4, 3\)"):
         model.forward(np.zeros((4, 3), np.float32))
     _, saved = model.forward(np.zeros((4, 2), np.float32))
     with pytest.raises(ValueError, match=r"takes a gradient of its output's shape \(4, 3\), not \(4, 1\)"):

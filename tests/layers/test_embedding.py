@@ -131,5 +131,5 @@ def test_other_numbers() -> None:
         model.forward(np.ones(3, np.float32))
     with pytest.raises(TypeError, match="the model is float32, its input int64"):
         Sequential(Linear(1, 1)).forward(np.ones((3, 1), np.int64))
-    with pytest.raises(ValueError, match="Embedding takes int64 indices, not float32"):
+    with pytest.raises(ValueError, match=r"1 \(Embedding\) takes int64 indices, not float32"):
         Sequential(Linear(1, 1), Embedding(5, 2)).forward(np.ones((3, 1), np.float32))

@@ -131,7 +131,7 @@ def test_a_wrong_step_is_found(wrong: str, memory: int, monkeypatch: pytest.Monk
         ({"weight_decay": float("nan")}, "weight_decay must be at least 0, not nan"),
         ({"momentum": -0.1}, r"momentum must be at least 0, not -0\.1"),
         ({"eps": 0.0}, r"eps must be above 0, not 0\.0: a gradient of 0 is divided by it"),
-        ({"ns_coefficients": (1.0, 2.0)}, r"ns_coefficients must be 3 numbers, not \[1\.0, 2\.0\]"),
+        ({"ns_coefficients": (1.0, 2.0)}, r"ns_coefficients must be 3 numbers, not \(1\.0, 2\.0\)"),
         ({"momentum": math.inf}, "momentum must be finite, not inf"),
         ({"ns_steps": 100}, "ns_steps must be below 100, not 100"),
         ({"ns_steps": -1}, "ns_steps must be at least 0, not -1"),

@@ -96,5 +96,5 @@ def test_a_script_has_no_average(tmp_path: Path) -> None:
 
 
 def test_a_decay_out_of_range_has_its_place(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"small\.yaml:10:7: decay must be less than or equal to 1, not 2"):
+    with pytest.raises(ConfigError, match=r"small\.yaml:10:7: decay must be less than 1, not 2"):
         load_config(write_config(tmp_path, CONFIG + "ema: {decay: 2}\n"))

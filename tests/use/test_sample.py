@@ -57,7 +57,7 @@ def test_one_axis_for_the_classes_and_one_for_the_time(tmp_path: Path) -> None:
     sha256 = write_weights(run / "model.safetensors", model.state_dict())
     (run / "summary.json").write_text(json.dumps({"model_sha256": sha256}))
     assert "".join(sample(run, "abab", 5)) == "ababbbbbb"
-    with pytest.raises(ConfigError, match=r"^the model doesn't take a prompt of 3 characters: Linear "):
+    with pytest.raises(ConfigError, match=r"^the model doesn't take a prompt of 3 characters: 3 \(Linear\) "):
         list(sample(run, "aba", 5))
 
 

@@ -98,13 +98,13 @@ def test_parameters_may_be_set_between_checked_steps(momentum: float) -> None:
     [
         {"lr": np.float32(0.1), "momentum": 0.9, "dampening": np.float32(0.1)},
         {"optimizer_class": Adam, "lr": np.float32(0.1), "eps": np.float32(0.1)},
-        {"optimizer_class": Adam, "betas": (np.float32(0.7), np.float32(0.9)), "amsgrad": 1},
+        {"optimizer_class": Adam, "betas": (np.float32(0.7), np.float32(0.9)), "amsgrad": np.bool_(True)},
         {"optimizer_class": AdamW, "groups": [{"parameters": "2.*", "weight_decay": np.float32(0.3)}]},
-        {"momentum": 0.9, "nesterov": 1, "maximize": 0},
+        {"momentum": 0.9, "nesterov": np.bool_(True), "maximize": np.bool_(False)},
     ],
     ids=str,
 )
-def test_settings_may_be_numpys_numbers_and_truths_numbers(settings: dict[str, Any]) -> None:
+def test_settings_may_be_numpys_numbers_and_truths(settings: dict[str, Any]) -> None:
     """Coefficients are computed in float64; torch's fused kernels take True, not 1."""
     run = Run(**settings)
     for _ in range(3):
