@@ -20,7 +20,7 @@ def test_the_commands_work_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    listing, start, check, hint, solution, watch = commands(PAGE, "## For readers")
+    listing, start, check, hint, solution, watch, picture = commands(PAGE, "## For readers")
     assert [main(listing), main(start)] == [0, 0]
     file = Path("layer_norm.py")
     file.write_text(file.read_text().replace(OPEN, RIGHT.replace(VARIANCE, "")))
@@ -28,6 +28,9 @@ def test_the_commands_work_one_after_the_other(
     assert main(check) == 3
     screen = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[0]
     assert capsys.readouterr().out.startswith(screen)
+    assert main(picture) == 3
+    assert Path("jacobian.png").read_bytes().startswith(b"\x89PNG")
+    capsys.readouterr()
     assert [main(hint), main(solution)] == [0, 0]
     assert parse(watch).watch
     assert progress.FILE in PAGE
