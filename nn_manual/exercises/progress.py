@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any
 from nn_manual.errors import DataError
 from nn_manual.exercises.every_exercise import every_exercise
 from nn_manual.exercises.exercise import Exercise
-from nn_manual.messages.text import one_line, print_note
+from nn_manual.messages.text import WIDTH, one_line, print_note
 from nn_manual.opening import open_file
 from nn_manual.run_directory.files import write_atomically
 
+#: A blank at which no line is broken.
+NO_BREAK = "\u00a0"
 #: The file in the folder.
 FILE = ".nn_manual_exercises.json"
 
@@ -97,14 +100,19 @@ def listing(folder: Path) -> Iterator[str]:
     known, is_damaged = _read(folder)
     listed = every_exercise()
     num_solved = sum(known.get(name, Done()).solved for name in listed.exercises)
+    states = {name: _of(one, known.get(name, Done()), folder) for name, one in listed.exercises.items()}
     for title, names in listed.chapters.items():
         yield title
-        for name in names:
-            yield f"  {name:<31}{_of(listed.exercises[name], known.get(name, Done()), folder)}".rstrip()
+        said = (f"{name} ({states[name]})" if states[name] else name for name in names)
+        joined = ", ".join(each.replace(" ", NO_BREAK) for each in said)
+        lines = textwrap.wrap(joined, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+        yield from (f"  {line.replace(NO_BREAK, ' ')}" for line in lines)
         yield ""
     if is_damaged:
         yield f"{FILE} is damaged: what it says of some exercises, or of all, can't be read"
-    yield f"{num_solved} of {len(listed.exercises)} solved here. To begin: nn-manual exercise start square"
+    following = next((name for name, state in states.items() if not state), None)
+    to_begin = f" To begin: nn-manual exercise start {following}" if following else ""
+    yield f"{num_solved} of {len(listed.exercises)} solved here.{to_begin}"
 
 
 def _of(exercise: Exercise, one: Done, folder: Path) -> str:

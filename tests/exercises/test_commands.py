@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -108,13 +109,11 @@ def test_the_list_says_what_is_done_here() -> None:
     progress.note_hint(Path(), "tanh", 9)
     progress.note_hint(Path(), "log", 9)
     lines = [*progress.listing(Path())]
-    assert lines[:4] == [
+    assert lines[:2] == [
         "Calculus of arrays",
-        "  square                         begun",
-        "  tanh                           solved, 1 hint",
-        "  log                            1 hint",
+        "  square (begun), tanh (solved, 1 hint), log (1 hint), power, multiply, sum,",
     ]
-    assert lines[-1] == f"1 of {len(every_exercise().exercises)} solved here. To begin: nn-manual exercise start square"
-    listed = {line.split()[0] for line in lines if line.startswith("  ")}
-    assert listed == every_exercise().exercises.keys()
+    assert lines[-1] == f"1 of {len(every_exercise().exercises)} solved here. To begin: nn-manual exercise start power"
+    said = re.sub(r" \([^)]*\)", "", " ".join(line for line in lines if line.startswith("  ")))
+    assert {*re.findall(r"\w+", said)} == every_exercise().exercises.keys()
     assert max(map(len, lines)) <= 80
