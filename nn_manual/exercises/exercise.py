@@ -49,9 +49,9 @@ class Case:
     the input: "tied input". `run` gives the results of a component: of ours, of a changed one, of the reader's. It
     raises what the component's code raises, as Reached where results were there before. `known` has the values of the
     names that the formulas in the docstring read, and `instance` the component of the package with these settings,
-    which isn't bound to any memory. `conditions`
-    say which formulas hold, beside those that depend on a setting: {"target": "indices"}. `prepare` gives a run that
-    can be repeated in less time, each time with the methods that the class has then, with or without forward.
+    which isn't bound to any memory. `conditions` say which formulas hold, beside those that depend on a setting:
+    {"target": "indices"}. `prepare` gives a run that can be repeated in less time, each time with the methods that the
+    class has then, with or without forward.
     """
 
     setting: str

@@ -14,7 +14,7 @@ from typing import Any
 from nn_manual.errors import DataError
 from nn_manual.exercises.every_exercise import every_exercise
 from nn_manual.exercises.exercise import Exercise
-from nn_manual.messages.text import WIDTH, one_line, print_note
+from nn_manual.messages.text import WIDTH, counted, one_line, print_note
 from nn_manual.opening import open_file
 from nn_manual.run_directory.files import write_atomically
 
@@ -117,5 +117,5 @@ def listing(folder: Path) -> Iterator[str]:
 
 def _of(exercise: Exercise, one: Done, folder: Path) -> str:
     state = "solved" if one.solved else "begun" if (folder / f"{exercise.name}.py").exists() else ""
-    hints = f"{one.hints} hint{'s' * (one.hints != 1)}" if one.hints else ""
+    hints = counted(one.hints, "hint") if one.hints else ""
     return ", ".join(filter(None, (state, hints)))

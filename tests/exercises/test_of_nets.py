@@ -8,6 +8,7 @@ from exercise_files import module
 
 from nn_manual import Sequential
 from nn_manual.exercises.answer import Answer
+from nn_manual.exercises.exercise import Case
 from nn_manual.exercises.of_nets import NetExercise, small_net
 from nn_manual.exercises.reference import made_reference
 from nn_manual.exercises.solving import results_of
@@ -17,7 +18,7 @@ EXERCISE = NetExercise("whole_net", small_net, ("backward",))
 
 
 @pytest.mark.parametrize("case", EXERCISE.cases(), ids=str)
-def test_the_formulas_give_what_the_layers_compute(case) -> None:  # type: ignore[no-untyped-def]
+def test_the_formulas_give_what_the_layers_compute(case: Case) -> None:
     found = case.run(EXERCISE.owner)
     net = small_net()
     model = Sequential(*net.layers, dtype="float64")
