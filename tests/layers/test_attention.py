@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from comparing import DIFFERENCE_TOLERANCE, assert_equal, central_differences, freeze
+from comparing import DIFFERENCE_TOLERANCE, assert_equal, central_differences
 
 from nn_manual import (
     CausalSelfAttention,
@@ -23,6 +23,7 @@ from nn_manual import (
     Sequential,
 )
 from nn_manual.arrays import Array, Shape
+from nn_manual.exercises.frozen import freeze
 from nn_manual.layers import attention
 from nn_manual.layers.attention import SelfAttention
 from nn_manual.layers.attention_places import rotate as rotate_in_place

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from comparing import TOLERANCES, assert_equal, freeze, frozen
+from comparing import TOLERANCES, assert_equal, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nested import SHAPES, as_torch, nested, torch_nested
@@ -16,6 +16,7 @@ from nested import SHAPES, as_torch, nested, torch_nested
 from nn_manual import BatchNorm1d, Layer, Linear, ReLU, Residual, Sequential, Tanh
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.input_kinds import KINDS, draw
+from nn_manual.exercises.frozen import freeze
 from nn_manual.model.initializers import Constant, KaimingNormal
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)

@@ -25,16 +25,6 @@ def frozen(array: Array) -> Array:
     return array
 
 
-def freeze(saved: Any) -> Any:
-    """`saved` of a forward pass, every array in it frozen."""
-    if isinstance(saved, np.ndarray):
-        frozen(saved)
-    elif isinstance(saved, list | tuple):
-        for item in saved:
-            freeze(item)
-    return saved
-
-
 def assert_equal(ours: Any, reference: Any, *, tolerance: float | None = None, scale: float = 0) -> None:
     """One shape, one dtype, and no difference above `tolerance` (the dtype's) of the reference's largest magnitude, or
     of `scale`, the magnitude of what it is the difference of, where that is larger.
