@@ -12,11 +12,10 @@ from nn_manual.errors import ConfigError
 from nn_manual.exercises import progress
 from nn_manual.exercises.every_exercise import find_exercise
 from nn_manual.exercises.exercise import Exercise
-from nn_manual.exercises.of_nets import NetExercise, way_back
 from nn_manual.exercises.reader_file import SUFFIX, ReaderFile, read
 from nn_manual.exercises.reference import refuse_existing
 from nn_manual.exercises.source import called, method
-from nn_manual.exercises.started import GIVEN, started
+from nn_manual.exercises.started import started
 from nn_manual.exercises.statement import hints
 from nn_manual.messages.text import WIDTH, one_line, shell_word
 from nn_manual.run_directory.files import write_atomically
@@ -71,8 +70,8 @@ def solution(text: str) -> str:
 
 def _ours(exercise: Exercise) -> str:
     """The methods that were taken out, and their helpers that forward doesn't call."""
-    if isinstance(exercise, NetExercise):
-        return "\n".join(way_back(exercise))
+    if lines := exercise.way_back():
+        return "\n".join(lines)
     if isinstance(exercise.owner, ops.Operation):
         text = textwrap.dedent(inspect.getsource(exercise.owner.rule))
         (tree,) = ast.parse(text).body
@@ -80,8 +79,7 @@ def _ours(exercise: Exercise) -> str:
         lines = text.splitlines()
         return "\n".join([*lines[: tree.body[0].lineno - 1], *lines[tree.body[1].lineno - 1 :]])
     owner: type = exercise.owner
-    kind = next(kind for kind in GIVEN if issubclass(owner, kind))
-    given = {one.name for one in called(owner, GIVEN[kind])}
+    given = {one.name for one in called(owner, exercise.given)}
     taken_out = [method(owner, name) for name in exercise.taken_out]
     helpers = [one for one in called(owner, exercise.taken_out) if one.name not in given | {*exercise.taken_out}]
     return "\n\n".join(one.text.rstrip() for one in [*taken_out, *helpers])

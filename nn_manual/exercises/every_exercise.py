@@ -89,14 +89,6 @@ CHAPTERS = (
     Chapter("A whole net", ("whole_net",), ()),
 )
 
-#: The methods with the hand-derived part of each kind of component, the most special first: only the first that a
-#: class has is taken out. A loss's backward_target goes with its backward.
-METHODS: dict[type, tuple[str, ...]] = {
-    Layer: ("derivative", "one_way_backward", "backward"),
-    Loss: ("derivative", "backward"),
-    Optimizer: ("move",),
-    Scheduler: ("lr",),
-}
 EXERCISES: dict[type, type[Exercise]] = {
     Layer: LayerExercise,
     Loss: LossExercise,
@@ -122,16 +114,16 @@ def every_exercise() -> Listed:
         operation = getattr(ops, name)
         if isinstance(operation, ops.Operation):
             made[name] = OperationExercise(name, operation, ("backward",))
-    for kind, methods in METHODS.items():
+    for kind, exercise_class in EXERCISES.items():
         for owner in components(kind).values():
-            method = next(name for name in methods if hasattr(owner, name))
+            method = next(name for name in exercise_class.methods if hasattr(owner, name))
             chosen = _chosen(owner, kind, method)
             if chosen is not owner:
                 left_out[owner.__name__] = f"its {method} is that of {chosen.__name__}"
                 continue
             name = exercise_name(owner, kind)
             name = f"{name}_layer" if name in made else name
-            made[name] = EXERCISES[kind](name, owner, taken_out(owner, method))
+            made[name] = exercise_class(name, owner, taken_out(owner, method))
     made["whole_net"] = NetExercise("whole_net", small_net, ("whole_net",))
     chapters: dict[str, list[str]] = {chapter.title: list(chapter.first) for chapter in CHAPTERS}
     for name, exercise in made.items():

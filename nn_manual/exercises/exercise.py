@@ -80,6 +80,15 @@ class Exercise(ABC):
 
     #: Whether the reader writes a function, and no class.
     is_function: ClassVar[bool] = False
+    #: Whether the docstring has formulas of a way back, which an exercise doesn't show.
+    has_way_back: ClassVar[bool] = False
+    #: The methods with the hand-derived part of a class of this kind, the most special first: only the first that a
+    #: class has is taken out.
+    methods: ClassVar[tuple[str, ...]] = ()
+    #: What leads to the output of a class of this kind, and stays in the file.
+    given: ClassVar[tuple[str, ...]] = ()
+    #: The room that exports the classes of this kind.
+    room: ClassVar[str] = ""
 
     @property
     def title(self) -> str:
@@ -98,6 +107,10 @@ class Exercise(ABC):
 
     def formulas(self) -> list[Formula]:
         """The formulas, where they aren't those of the owner's docstring."""
+        return []
+
+    def way_back(self) -> list[str]:
+        """Our lines of the gradients, where they stand in no docstring."""
         return []
 
     def accepts(self, own: Any) -> str:

@@ -16,7 +16,7 @@ from nn_manual.check.judge.report import mismatch_of
 from nn_manual.config import classes_in, names_classes
 from nn_manual.config.users_code import placed_words
 from nn_manual.errors import ConfigError, raise_if_nobodys_fault
-from nn_manual.exercises.every_exercise import EXERCISES, METHODS, taken_out
+from nn_manual.exercises.every_exercise import EXERCISES, taken_out
 from nn_manual.exercises.exercise import Exercise, Reached
 from nn_manual.exercises.reference import ENDING, made_reference, refuse_existing
 from nn_manual.exercises.solving import cases_of
@@ -45,7 +45,7 @@ def make(component: str, output: Path) -> Path:
     kind = kind_of(own)
     if kind not in EXERCISES:
         raise ConfigError(f"{component} is a {KINDS[kind].label}, which has no derivative to write")
-    exercise = EXERCISES[kind](output.stem, own, taken_out(own, _method(own, METHODS[kind], component)))
+    exercise = EXERCISES[kind](output.stem, own, taken_out(own, _method(own, EXERCISES[kind].methods, component)))
     try:
         right = made_reference(exercise, cases_of(exercise, is_made=True))
     except BaseException as error:  # the class may raise anything

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,11 @@ SEED = 0
 
 class LayerExercise(Exercise):
     """`owner` is a class of layers."""
+
+    has_way_back: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...]] = ("derivative", "one_way_backward", "backward")
+    given: ClassVar[tuple[str, ...]] = ("forward",)
+    room: ClassVar[str] = "layers"
 
     def cases(self) -> list[Case]:
         """Each example on each kind of input, and on random ones of other sizes."""

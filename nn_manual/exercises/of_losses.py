@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from contextlib import suppress
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,11 @@ SEED = 0
 
 class LossExercise(Exercise):
     """`owner` is a class of losses."""
+
+    has_way_back: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...]] = ("derivative", "backward")
+    given: ClassVar[tuple[str, ...]] = ("forward",)
+    room: ClassVar[str] = "losses"
 
     def cases(self) -> list[Case]:
         """Each example on each pair of prediction and target."""

@@ -87,6 +87,10 @@ class NetExercise(Exercise):
         """The lines of the net."""
         return [*self.lines.forward, *self.lines.backward]
 
+    def way_back(self) -> list[str]:
+        """The lines of the gradients."""
+        return [f"{line.name} = {line.expression}" for line in self.lines.backward]
+
     def cases(self) -> list[Case]:
         """Batches of each kind."""
         found = []
@@ -196,11 +200,6 @@ def started_net(exercise: NetExercise) -> str:
         "    }",
     ]
     return "import numpy as np\n\n\n" + "\n".join(text) + "\n"
-
-
-def way_back(exercise: NetExercise) -> list[str]:
-    """Our lines of the gradients."""
-    return [f"{line.name} = {line.expression}" for line in exercise.lines.backward]
 
 
 class _Rename(ast.NodeTransformer):

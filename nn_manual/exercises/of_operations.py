@@ -29,6 +29,7 @@ class OperationExercise(Exercise):
     """`owner` is an Operation."""
 
     is_function: ClassVar[bool] = True
+    has_way_back: ClassVar[bool] = True
 
     def cases(self) -> list[Case]:
         """Each of the shapes and options, with each kind of operands."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,10 @@ KINDS = ("random", "negative", "tied", "zero", "tiny")
 
 class OptimizerExercise(Exercise):
     """`owner` is a class of optimizers."""
+
+    methods: ClassVar[tuple[str, ...]] = ("move",)
+    given: ClassVar[tuple[str, ...]] = ("vector_names", "coefficients")
+    room: ClassVar[str] = "optim"
 
     def cases(self) -> list[Case]:
         """Each example, on steps with each kind of gradients."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ MOST_COUNTS = 700
 
 class ScheduleExercise(Exercise):
     """`owner` is a class of schedules."""
+
+    methods: ClassVar[tuple[str, ...]] = ("lr",)
+    room: ClassVar[str] = "optim"
 
     def cases(self) -> list[Case]:
         """Each example, to its end and on."""

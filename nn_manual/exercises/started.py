@@ -13,20 +13,7 @@ from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.of_nets import NetExercise, started_net
 from nn_manual.exercises.source import Method, called, imports, method, opened
 from nn_manual.exercises.statement import statement
-from nn_manual.layers import Layer
-from nn_manual.losses import Loss
 from nn_manual.messages.text import shell_word
-from nn_manual.optim import Optimizer, Scheduler
-
-#: What leads to the output of each kind of component, and stays in the file.
-GIVEN: dict[type, tuple[str, ...]] = {
-    Layer: ("forward",),
-    Loss: ("forward",),
-    Optimizer: ("vector_names", "coefficients"),
-    Scheduler: (),
-}
-#: The room of each kind, which exports its classes.
-ROOMS: dict[type, str] = {Layer: "layers", Loss: "losses", Optimizer: "optim", Scheduler: "optim"}
 
 
 def started(exercise: Exercise, file_name: str) -> str:
@@ -36,14 +23,13 @@ def started(exercise: Exercise, file_name: str) -> str:
     if isinstance(exercise.owner, ops.Operation):
         return head(exercise, file_name) + _started_operation(exercise)
     owner: type = exercise.owner
-    kind = next(kind for kind in GIVEN if issubclass(owner, kind))
-    given = [one for one in called(owner, GIVEN[kind]) if one.name not in exercise.taken_out]
+    given = [one for one in called(owner, exercise.given) if one.name not in exercise.taken_out]
     open_ones = [method(owner, name) for name in exercise.taken_out]
     heads = [Method(one.name, opened(one, exercise.wanted()), one.module) for one in open_ones]
     methods = [textwrap.indent(one.text.rstrip(), "    ") for one in [*given, *heads]]
     body = "\n\n".join([docstring(statement(exercise), "    "), *methods])
-    first = f"class {exercise.title}({ROOMS[kind]}.{exercise.title}):"
-    return f"{head(exercise, file_name)}{imports([*given, *heads], ROOMS[kind])}\n\n\n{first}\n{body}\n"
+    first = f"class {exercise.title}({exercise.room}.{exercise.title}):"
+    return f"{head(exercise, file_name)}{imports([*given, *heads], exercise.room)}\n\n\n{first}\n{body}\n"
 
 
 def head(exercise: Exercise, file_name: str) -> str:

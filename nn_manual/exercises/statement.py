@@ -7,12 +7,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from nn_manual import ops
 from nn_manual.exercises.exercise import Exercise
-from nn_manual.exercises.of_nets import NetExercise, way_back
 from nn_manual.exercises.source import plain_text
-from nn_manual.layers import Layer
-from nn_manual.losses import Loss
 from nn_manual.messages.text import WIDTH
 
 #: What forward computes, by the names in formulas: what leads to none of these is of the way back.
@@ -40,7 +36,7 @@ def statement(exercise: Exercise) -> str:
     say what it is, so that they stay.
     """
     text = plain_text(exercise.owner)
-    if isinstance(exercise, NetExercise) or not _has_way_back(exercise):
+    if not exercise.has_way_back:
         return _before_derivation(text)
     paragraphs = _before_derivation(text).split("\n\n")
     kept = _kept([formula for paragraph in paragraphs for formula in _formulas(paragraph)])
@@ -77,10 +73,8 @@ def hints(exercise: Exercise) -> list[str]:
     """What `exercise hint` uncovers, one after the other: each sentence and each line of the derivation, then each
     formula of the way back.
     """
-    if isinstance(exercise, NetExercise):
-        return way_back(exercise)
-    if not _has_way_back(exercise):
-        return []
+    if not exercise.has_way_back:
+        return exercise.way_back()
     text = plain_text(exercise.owner)
     found = _DERIVATION.search(text)
     derivation = [] if found is None else [*_sentences(_up_to(_AFTER, text[found.start() :]))]
@@ -92,16 +86,11 @@ def hints(exercise: Exercise) -> list[str]:
 
 def order(exercise: Exercise) -> list[str]:
     """The names of formulas in the order of the docstring."""
-    if isinstance(exercise, NetExercise):
-        return exercise.lines.gradients
+    if own := exercise.formulas():
+        return [line.name for line in own]
     paragraphs = _before_derivation(plain_text(exercise.owner)).split("\n\n")
     formulas = [formula for paragraph in paragraphs for formula in _formulas(paragraph)]
     return list(dict.fromkeys(name for formula in formulas for name in formula.names))
-
-
-def _has_way_back(exercise: Exercise) -> bool:
-    owner = exercise.owner
-    return isinstance(owner, ops.Operation) or issubclass(owner, Layer | Loss)
 
 
 def _before_derivation(text: str) -> str:
