@@ -54,7 +54,7 @@ def test_every_component_with_a_formula_is_a_subject() -> None:
     owners = [owner for kind in (Layer, Loss, Optimizer, Scheduler) for owner in components(kind).values()]
     families = {family_of(owner): owner for owner in reversed(owners)}  # Conv1d has all formulas of Conv2d
     paddings = {layers.ConstantPad1d, layers.ReflectionPad1d, layers.ReplicationPad1d, layers.ZeroPad1d}
-    of_others: set[type] = {layers.AvgPool3d, layers.BatchNorm2d, layers.InstanceNorm1d}  # as AvgPool1d, ...
+    of_others: set[type] = {layers.AvgPool3d, layers.BatchNorm2d}  # as AvgPool1d, BatchNorm1d
     of_others |= {layers.Dropout1d, layers.FeatureAlphaDropout, layers.Softmax2d, layers.StochasticDepth}
     of_others |= {layers.PaddedLSTM, layers.PaddedRNN, layers.PaddedTimePool, layers.TransformerEncoderLayer}
     of_others |= {layers.MultiheadAttention, layers.PaddedEmbeddingBag, layers.PaddedMultiheadAttention}

@@ -47,11 +47,11 @@ def sample(name: str, *inputs: Any, **arguments: Any) -> Sample:
         (sample("Tanh", torch.tensor(5.0, dtype=torch.float64)), Verdict(EQUAL)),
         (
             sample("MaxPool1d", INPUT, kernel_size=2),
-            Verdict(ADAPTED, "MaxPool1d takes (batch, channels, length), the input has shape (4, 3)"),
+            Verdict(ADAPTED, "0 (MaxPool1d) takes (batch, channels, length), the input has shape (4, 3)"),
         ),
         (
             sample("GRU", INPUT, input_size=3, hidden_size=2),
-            Verdict(ADAPTED, "GRU takes (time, batch, input_size=3), the input has shape (4, 3)"),
+            Verdict(ADAPTED, "0 (GRU) takes (time, batch, input_size=3), the input has shape (4, 3)"),
         ),
         (
             sample("CrossEntropyLoss", INPUT, CLASSES, weight=torch.tensor([1.0, -2.0, 4.0], dtype=torch.float64)),
