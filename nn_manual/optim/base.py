@@ -201,9 +201,7 @@ class Optimizer(ABC):
             vector[...] = state[name]
 
     def _member(self, index: int, group: Group) -> Optimizer:
-        """A copy with the settings of a group, and without groups of its own. Messages about a setting begin with
-        groups.<index>.<name>.
-        """
+        """A copy with a group's settings, without groups. Messages about one begin with groups.<index>.<name>."""
         own = {name: value for name, value in group.items() if name != PATTERN}
         for name in own:
             if name not in self.setting_names():
