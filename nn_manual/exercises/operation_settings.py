@@ -28,6 +28,8 @@ OTHERS = (
     OperationCase(ops.clip, ((4,),), {"min": -1.0, "max": 1.0}),
     OperationCase(ops.clip, ((2, 3, 2),), {"min": 0.0}),
     OperationCase(ops.clip, ((1, 1),), {"max": 0.25}),
+    # Square ones: there a forgotten transposition gives numbers, and no error.
+    OperationCase(ops.matmul, ((3, 3), (3, 3))),
     OperationCase(ops.outer, ((3,), (3,))),
     OperationCase(ops.trace, ((2, 4),)),
     OperationCase(ops.trace, ((4, 2),)),
@@ -52,14 +54,19 @@ OTHERS = (
 
 
 def settings_of(operation: ops.Operation) -> list[OperationCase]:
-    """The shapes and options of an exercise: the catalogue's, and more. Those with vectors are the last, since the
-    textbook's form of a product is that of matrices.
+    """The shapes and options of an exercise: the catalogue's, and more. Of a product, square matrices are the first,
+    and those with vectors the last, since the textbook's form is that of matrices.
     """
     own = [case for case in CASES if case.operation is operation]
     for case in _more(operation):
         if all((case.shapes, case.options) != (other.shapes, other.options) for other in own):
             own.append(case)
-    return sorted(own, key=lambda case: operation is ops.matmul and min(map(len, case.shapes)) < 2)
+    return sorted(own, key=_unlike_textbook) if operation is ops.matmul else own
+
+
+def _unlike_textbook(product: OperationCase) -> tuple[bool, bool]:
+    a, b = product.shapes
+    return min(len(a), len(b)) < 2, a != b
 
 
 def _more(operation: ops.Operation) -> Iterator[OperationCase]:

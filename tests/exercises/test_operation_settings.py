@@ -54,9 +54,23 @@ def test_what_is_right_once_does_not_pass(name: str) -> None:
     assert any(isinstance(own, dict) and all(agrees(own[key], each[key]) for key in each) for own, each in pairs)
 
 
-def test_matrices_come_before_vectors() -> None:
-    assert settings_of(ops.matmul)[0].shapes == ((2, 3), (3, 4))
-    assert settings_of(ops.matmul)[-1].shapes == ((2,), (2, 3))
+def test_square_matrices_come_first_and_vectors_last() -> None:
+    own = [case.shapes for case in settings_of(ops.matmul)]
+    assert own == [
+        ((3, 3), (3, 3)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((2,), (2, 3)),
+    ]  # fmt: skip - one line
+
+
+def test_a_forgotten_transposition_of_square_matrices_has_its_cause() -> None:
+    exercise = find_exercise("matmul")
+    right = made_reference(exercise, exercise.cases())
+    wrong = "def matmul(a, b, /): return a @ b, lambda g: g @ b, lambda g: a.mT @ g"
+    said = judge(right, Answer(results_of(right.cases, solution(exercise, wrong), "")), "file").explanation
+    assert said[0] == (
+        "grad_a is wrong. This is the right grad_a with `grad_matrix @ matrix_b` in the place of "
+        "`grad_matrix @ matrix_b.mT`."
+    )
+    assert "It fails on every input but matmul of 3x3 and 3x3." in said
 
 
 def test_no_setting_comes_twice_and_each_has_numbers() -> None:
