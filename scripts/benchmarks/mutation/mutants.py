@@ -93,8 +93,11 @@ def _compiled(function: Callable[..., Any], code: str, names: dict[str, Any]) ->
     compiled from the tree, which has some nodes in two places and others without a line.
     """
     namespace = {**function.__globals__, **names}
-    exec(compile(code, f"<{function.__qualname__}, changed>", "exec"), namespace)
-    compiled: Callable[..., Any] = namespace[function.__name__]
+    # `super()` reads the class in which a method stands from a variable around it.
+    around = f"def maker(__class__):\n{textwrap.indent(code, ' ')}\n return {function.__name__}"
+    exec(compile(around, f"<{function.__qualname__}, changed>", "exec"), namespace)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    compiled: Callable[..., Any] = namespace["maker"](cells["__class__"].cell_contents if cells else None)
     return compiled
 
 
@@ -120,8 +123,9 @@ def _computed(
         value = statement.value
         if value is None:
             return frozenset()
-        elements = value.elts if isinstance(value, ast.Tuple) and len(returns) > 1 else [value]
-        return frozenset().union(*(names for names, part in zip(returns, elements, strict=True) if touched(part)))
+        if not isinstance(value, ast.Tuple) or len(returns) < 2:  # all elements at once, as another method gives them
+            return frozenset().union(*returns) if touched(value) else frozenset()
+        return frozenset().union(*(names for names, part in zip(returns, value.elts, strict=True) if touched(part)))
     attributes = (node for node in ast.walk(statement) if isinstance(node, ast.Attribute))
     grads = frozenset(f"grad_{node.attr}" for node in attributes if ast.unparse(node.value) == "self.grad")
     if grads:

@@ -45,6 +45,7 @@ LAYER_HELPERS = (
     *("around", "back", "sources", "moved", "moved_back", "_largest", "_to_places", "_take_larger"),
     *("_over", "columns", "images", "_corners", "_first"),
     *("_attend", "_map", "_map_backward", "_scores", "_exponential", "function", "passes", "write_grad_weight"),
+    *("_repeated", "_add_up", "_kept"),
     *("weight_of", "write_grads", "_norm", "_matrix", "_products", "_iterate", "_normalize", "_value"),
 )
 
