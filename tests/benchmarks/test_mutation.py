@@ -208,6 +208,23 @@ def test_a_return_of_nothing_computes_nothing() -> None:
     assert "self.total -= float(input.sum())" in {mutant.mutated for mutant in found}
 
 
+class Moved(Doubled):
+    """A layer that gives on what its base computes."""
+
+    def forward(self, input: Array) -> tuple[Array, None]:
+        return super().forward(input + 1)
+
+
+def test_a_mistake_in_what_another_method_makes_counts_for_all_of_it() -> None:
+    output, grad_input = frozenset({"output"}), frozenset({"grad_input"})
+    both = output | grad_input
+    found = list(mutants(Moved, "forward", (output, grad_input), both, lambda changed: changed().forward(np.ones(3))))
+    assert {mutant.tensors for mutant in found} == {both}
+    (wrong,) = (mutant.changed for mutant in found if mutant.mutated == "return super().forward(input - 1)")
+    np.testing.assert_array_equal(wrong().forward(np.ones(3))[0], [0, 0, 0])
+    np.testing.assert_array_equal(Moved().forward(np.ones(3))[0], [4, 4, 4])
+
+
 def test_a_mistake_counts_for_what_comes_of_its_line() -> None:
     tensors_of = {str(mutant): mutant.tensors for mutant in made(Linear)}
     assert tensors_of["Linear.backward_parameters, sign: input = -saved"] == {"grad_weight"}
