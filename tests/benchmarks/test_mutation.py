@@ -57,7 +57,7 @@ def test_every_component_with_a_formula_is_a_subject() -> None:
     of_others: set[type] = {layers.AvgPool3d, layers.BatchNorm2d}  # as AvgPool1d, BatchNorm1d
     of_others |= {layers.Dropout1d, layers.FeatureAlphaDropout, layers.Softmax2d, layers.StochasticDepth}
     of_others |= {layers.PaddedLSTM, layers.PaddedRNN, layers.PaddedTimePool, layers.TransformerEncoderLayer}
-    of_others |= {layers.MultiheadAttention, layers.PaddedEmbeddingBag, layers.PaddedMultiheadAttention}
+    of_others |= {layers.MultiheadAttention, layers.PaddedMultiheadAttention}
     assert SUBJECTS.keys() == {*families.values(), *paddings, Sequential} - of_others
 
 
