@@ -30,7 +30,7 @@ class LossExercise(Exercise):
     room: ClassVar[str] = "losses"
 
     def cases(self) -> list[Case]:
-        """Each example on each pair of prediction and target."""
+        """Each example on each pair of prediction and target. A class index for each row is the easiest target."""
         found = []
         for index, loss in enumerate(self.owner.examples()):
             for kind, prediction, target in loss_batches(loss, "float64", np.random.default_rng([SEED, index])):
@@ -38,7 +38,7 @@ class LossExercise(Exercise):
                 known = words_of_loss(loss, prediction) | {"prediction": prediction, "target": target}
                 form = {"target": "indices" if target.dtype.kind == "i" else "probabilities"}
                 found.append(Case(label(loss), kind, run, known, loss, form))
-        return found
+        return sorted(found, key=_difficulty)
 
     def _run(self, own: type[Loss], index: int, prediction: Array, target: Array) -> Results:
         loss = copy.deepcopy(own.examples()[index])
@@ -58,3 +58,7 @@ class LossExercise(Exercise):
         if "backward_target" in self.taken_out:
             return "Return grad_prediction from backward, and grad_target from backward_target."
         return "Return grad_prediction."
+
+
+def _difficulty(case: Case) -> tuple[bool, bool]:
+    return case.conditions["target"] != "indices", "a batch of" not in case.kind

@@ -127,19 +127,30 @@ def _statements(module: str) -> dict[str, tuple[str, str]]:
 
 
 def opened(one: Method, asked: str) -> str:
-    """A method without its body: its first lines, `asked` as its docstring, and what a reader replaces."""
+    """A method without its body: its first lines, `asked` and the fields of what was saved as its docstring, and what a
+    reader replaces.
+    """
     body = one.tree.body[0]
     head = one.text.splitlines()[: body.lineno - 1]
     if body.lineno == one.tree.lineno:  # all in one line
         head = [f"def {one.name}({ast.unparse(one.tree.args)}) -> Any:"]
-    return "\n".join([*head, *_docstring(asked), "    raise NotImplementedError"])
+    return "\n".join([*head, *_docstring(asked, _fields(one)), "    raise NotImplementedError"])
 
 
-def _docstring(text: str) -> list[str]:
-    lines = textwrap.wrap(text, 110)
-    if len(lines) == 1:
-        return [f'    """{lines[0]}"""']
-    return [f'    """{lines[0]}', *(f"    {line}" for line in lines[1:]), '    """']
+def _fields(one: Method) -> str:
+    """The fields of what forward saved, and what they are, where it is a NamedTuple of the method's module."""
+    saved = next((argument.annotation for argument in one.tree.args.args if argument.arg == "saved"), None)
+    kind: Any = getattr(sys.modules[one.module], ast.unparse(saved), None) if isinstance(saved, ast.Name) else None
+    if not hasattr(kind, "_fields"):
+        return ""
+    return f"saved.{', .'.join(kind._fields)}: {' '.join(cleaned(kind).split())}"
+
+
+def _docstring(*paragraphs: str) -> list[str]:
+    first, *lines = "\n\n".join(textwrap.fill(text, 110) for text in paragraphs if text).split("\n")
+    if not lines:
+        return [f'    """{first}"""']
+    return [f'    """{first}', *(f"    {line}".rstrip() for line in lines), '    """']
 
 
 def plain_text(owner: Any) -> str:
