@@ -93,7 +93,7 @@ class AvgPool1d(AvgPool):
             (cls(2), (2, 2, 4)),
             (cls([3], stride=[2], padding=1), (3, 3, 3)),
             (cls(3, stride=2, padding=1, ceil_mode=True, count_include_pad=False), (2, 2, 6)),
-            (cls(3, stride=2, padding=1, ceil_mode=True), (2, 2, 4)),
+            (cls(4, stride=3, padding=2, ceil_mode=True), (2, 2, 5)),
         ]
 
 

@@ -34,8 +34,8 @@ class GLU(Layer):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """The last dimension, behind another one or not."""
-        return [(cls(), (2, 3, 4)), (cls(1), (4, 6))]
+        """The last dimension, and one before the last."""
+        return [(cls(), (2, 3, 4)), (cls(1), (2, 4, 3))]
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The input's shape with half of dimension `dim`."""

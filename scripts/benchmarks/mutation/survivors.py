@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from benchmarks.mutation.survivors_of_activations import ACTIVATIONS, COMMUTES, SAME_SIGN
+from benchmarks.mutation.survivors_of_images import IMAGES
 from benchmarks.mutation.survivors_of_losses import LOSSES
 from benchmarks.mutation.survivors_of_recurrent import EACH_ROW, RECURRENT, SWAPPED
 
@@ -836,6 +837,7 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         for factor in ("1.001", "2")
     },
     **ACTIVATIONS,
+    **IMAGES,
     **LOSSES,
     **RECURRENT,
 }

@@ -1,0 +1,30 @@
+"""Mutants of the layers of images that compute the same: each with the proof."""
+
+from __future__ import annotations
+
+NO_DIVISOR = "AvgPool1d has no divisor of its own"
+ALL_COUNT = "counted one by one, all numbers of each window count: nothing lies beyond the frame, which counts, too"
+SAME_NUMBER = "it is the same number each time"
+ONE_DIMENSION = "the kernel has one dimension: its size is the product, and has the shape (1,)"
+READ_ONCE = "the sizes are read once, whether they are a tuple or a generator"
+
+#: The proof, as in survivors.py.
+IMAGES: dict[tuple[str, str, str], str] = {
+    ("AvgPool1d._count", "self.divisor is not None", "False"): NO_DIVISOR,
+    ("AvgPool1d._count", "self.count_include_pad and (not self.ceil_mode)", "False"): ALL_COUNT,
+    (
+        "AvgPool1d._count",
+        "return np.asarray(math.prod(self.windows.kernel), dtype)",
+        "return previous(self, np.asarray(math.prod(self.windows.kernel), dtype))",
+    ): SAME_NUMBER,
+    (
+        "AvgPool1d._count",
+        "return np.asarray(math.prod(self.windows.kernel), dtype)",
+        "return np.asarray(self.windows.kernel, dtype)",
+    ): ONE_DIMENSION,
+    (
+        "AvgPool1d._count",
+        "size = tuple((n + 2 * frame for n, frame in zip(size, of_each(self.padding, self.num_dims), strict=True)))",
+        "size = (n + 2 * frame for n, frame in zip(size, of_each(self.padding, self.num_dims), strict=True))",
+    ): READ_ONCE,
+}
