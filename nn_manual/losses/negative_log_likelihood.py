@@ -32,9 +32,10 @@ class NLLLoss(OfClasses):
         label           = where(counted, target, 0)
         row_weight      = counted * weight[label]
         given           = row_weight[:, newaxis] * eye(classes)[label]
-        loss            = -sum(given * prediction) / sum(row_weight)             where reduction = mean
+        total           = sum(row_weight)
+        loss            = -sum(given * prediction) / total                       where reduction = mean
         loss            = -sum(given * prediction)                               where reduction = sum
-        grad_prediction = -given / sum(row_weight)                               where reduction = mean
+        grad_prediction = -given / (total + (total == 0))                        where reduction = mean
         grad_prediction = -given                                                 where reduction = sum
 
     The prediction is the logarithm of probabilities, as LogSoftmax gives it: LogSoftmax and NLLLoss are together

@@ -34,9 +34,10 @@ STUDENTS = {
             return in_shape(grad, shape)
         """,
         ("= -row_weight", "= row_weight", "with its sign turned"),
-        ("grad /= total", "pass", "without `/ sum(row_weight)`"),
-        ("grad /= total", "grad /= len(label)", "with `counted` in the place of `row_weight`"),
+        ("grad /= total", "pass", "without `/ (total + (total == 0))`"),
+        ("grad /= total", "grad /= len(label)", "with `rows` in the place of `total`"),
         ("= -row_weight", "= -1", "without the factor `row_weight[:, newaxis]`"),
+        (" and total", "", "without `+ (total == 0)`"),
     ),
     "cross_entropy_loss": Student(
         """
@@ -52,6 +53,7 @@ STUDENTS = {
             return in_shape(grad, shape)
         """,
         ("grad /= total", "pass", "without `/ total`"),
+        (" and total", "", "without `+ (total == 0)`"),
         ("- given\n", "\n", "without `- q`"),
         (
             "p * given.sum(axis=1, keepdims=True) - given",

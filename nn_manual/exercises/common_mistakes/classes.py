@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 COUPLED = "Each probability depends on all inputs, through the sum below: the sum over them is missing."
+IGNORED = "Rows that are ignored don't count, and others count by their weights."
 MEAN = "The loss is a mean: each of its terms is divided by their number."
 
 MISTAKES: dict[str, dict[str, str]] = {
@@ -38,12 +39,13 @@ MISTAKES: dict[str, dict[str, str]] = {
         "with `rows` in the place of `N`": "The mean is over all N numbers, not over the rows.",
     },
     "nll_loss": {
-        "without `/ sum(row_weight)`": MEAN,
+        "without `/ (total + (total == 0))`": MEAN,
+        "with `rows` in the place of `total`": IGNORED,
         "with its sign turned": "The loss is the negative logarithm: it falls where the prediction grows.",
     },
     "cross_entropy_loss": {
         "without `/ total`": MEAN,
-        "with `rows` in the place of `total`": "Rows that are ignored don't count, and others count by their weights.",
+        "with `rows` in the place of `total`": IGNORED,
         "without `- q`": "The label is never subtracted: the gradient is probability less label.",
         "with its sign turned, in grad_prediction":
             "The gradient is probability less label, not label less probability.",
