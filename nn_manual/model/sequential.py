@@ -74,6 +74,8 @@ class Sequential(Composite):
         check_type(int, seed=seed)
         if seed < 0:
             raise ValueError(f"seed must be at least 0, not {seed}")
+        if initializer is not None:
+            check_type(Initializer, initializer=initializer)
         #: What the layers' random numbers depend on: a Trainer counts the steps.
         self.seed, self.num_steps = seed, 0
         #: The row in the batch at which the next input of forward begins: a slice draws what the whole batch draws.

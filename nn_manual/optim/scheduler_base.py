@@ -85,7 +85,7 @@ class Scheduler(ABC):
 
 def check_count(name: str, value: int, least: int) -> None:
     """Raise ValueError unless `value` is an integer of at least `least`."""
-    if not isinstance(value, Integral):
+    if not isinstance(value, Integral) or isinstance(value, bool):
         raise ValueError(f"{name} must be an integer, not {value!r}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}, not {value}")

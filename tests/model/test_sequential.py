@@ -180,6 +180,12 @@ def test_what_is_no_seed_is_refused(seed: Any, message: str) -> None:
         Sequential(Linear(4, 2), seed=seed)
 
 
+@pytest.mark.parametrize("initializer", [5, "xavier_uniform"])
+def test_what_is_no_initializer_is_refused(initializer: Any) -> None:
+    with pytest.raises(TypeError, match=f"^initializer must be an Initializer, not {initializer!r}$"):
+        Sequential(Linear(4, 2), initializer=initializer)
+
+
 def test_an_input_of_another_dtype_is_refused() -> None:
     for dtype, other in [("float32", "float64"), ("float64", "float32"), ("float32", "int64")]:
         with pytest.raises(TypeError, match=f"^the model is {dtype}, its input {other}$"):

@@ -248,6 +248,7 @@ def test_defaults_are_torchs() -> None:
         (ConstantLR, {"factor": 1.1}, "factor must be at least 0 and at most 1, not 1.1"),
         (ConstantLR, {"factor": float("nan")}, "factor must be at least 0 and at most 1, not nan"),
         (ConstantLR, {"total_iters": 2.5}, "total_iters must be an integer, not 2.5"),
+        (ConstantLR, {"total_iters": True}, "total_iters must be an integer, not True"),
         (ConstantLR, {"total_iters": -1}, "total_iters must be at least 0, not -1"),
         (StepLR, {"step_size": 0}, "step_size must be at least 1, not 0"),
         (StepLR, {"step_size": 1, "gamma": -0.5}, "gamma must be at least 0 and finite, not -0.5"),
