@@ -170,8 +170,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             ("self.track_running_stats", "True", NO_BUFFERS),
             ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.T.ravel(), unbiased.ravel())", RAVELED),
             ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.ravel(), unbiased.T.ravel())", RAVELED),
-            ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.ravel().T, unbiased.ravel())", RAVELED),
-            ("self._move_running(momentum, mean.ravel(), unbiased.ravel())", "self._move_running(momentum, mean.ravel(), unbiased.ravel().T)", RAVELED),
         )
     },
     **{
@@ -216,12 +214,12 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         )
     },
     ("BatchNorm1d.infer", "return self.forward(input)[0]", "return self.forward(input + 1e-08)[0]"): SHIFTED,
-    ("Residual.forward", "output.shape != input.shape", "True"): SHAPE,
-    ("Residual.infer", "output.shape != input.shape", "True"): SHAPE,
-    ("Residual.forward", "output.shape != input.shape", "False"): SHAPE,
-    ("Residual.infer", "output.shape != input.shape", "False"): SHAPE,
-    ("Residual.forward", "output.shape != input.shape", "output.shape == input.shape"): SHAPE,
-    ("Residual.infer", "output.shape != input.shape", "output.shape == input.shape"): SHAPE,
+    ("Residual.forward", "branch.shape != input.shape", "True"): SHAPE,
+    ("Residual.infer", "branch.shape != input.shape", "True"): SHAPE,
+    ("Residual.forward", "branch.shape != input.shape", "False"): SHAPE,
+    ("Residual.infer", "branch.shape != input.shape", "False"): SHAPE,
+    ("Residual.forward", "branch.shape != input.shape", "branch.shape == input.shape"): SHAPE,
+    ("Residual.infer", "branch.shape != input.shape", "branch.shape == input.shape"): SHAPE,
     ("MSELoss.forward", "squares = difference * difference", "squares = (difference * difference).T"): ORDER,
     (
         "MSELoss.forward",
