@@ -6,7 +6,10 @@ NO_DIVISOR = "AvgPool1d has no divisor of its own"
 ALL_COUNT = "counted one by one, all numbers of each window count: nothing lies beyond the frame, which counts, too"
 SAME_NUMBER = "it is the same number each time"
 ONE_DIMENSION = "the kernel has one dimension: its size is the product, and has the shape (1,)"
+ONLY_SHAPE = "of the array, only its shape and the kind of memory are used"
 READ_ONCE = "the sizes are read once, whether they are a tuple or a generator"
+
+FIRST_INSIDE = "np.full_like(first, self.windows.first_inside(num_windows), np.min_scalar_type(len(others)))"
 
 #: The proof, as in survivors.py.
 IMAGES: dict[tuple[str, str, str], str] = {
@@ -27,4 +30,18 @@ IMAGES: dict[tuple[str, str, str], str] = {
         "size = tuple((n + 2 * frame for n, frame in zip(size, of_each(self.padding, self.num_dims), strict=True)))",
         "size = (n + 2 * frame for n, frame in zip(size, of_each(self.padding, self.num_dims), strict=True))",
     ): READ_ONCE,
+    **{
+        ("MaxPool1d.forward", f"place = {FIRST_INSIDE}", f"place = {FIRST_INSIDE.replace('(first,', f'({mutated},')}"):
+            ONLY_SHAPE
+        for mutated in ("-first", "first * 1.001", "first * 2", "first + 1e-08", "previous(self, first)")
+    },
+    **{
+        ("MaxPool1d.forward", f"place = {FIRST_INSIDE}", f"place = {mutated}"): SAME_NUMBER
+        for mutated in (
+            f"previous(self, {FIRST_INSIDE})",
+            FIRST_INSIDE.replace(
+                "self.windows.first_inside(num_windows)", "previous(self, self.windows.first_inside(num_windows))"
+            ),
+        )
+    },
 }
