@@ -14,9 +14,10 @@ from nn_manual.exercises.every_exercise import find_exercise
 from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.reader_file import SUFFIX, ReaderFile, read
 from nn_manual.exercises.reference import refuse_existing
-from nn_manual.exercises.source import called, method
+from nn_manual.exercises.source import Method, bound_names, called, imports, method
 from nn_manual.exercises.started import started
 from nn_manual.exercises.statement import hints
+from nn_manual.exercises.words import told_words, written_words
 from nn_manual.messages.text import WIDTH, one_line, shell_word
 from nn_manual.run_directory.files import write_atomically
 
@@ -51,8 +52,9 @@ def hint(text: str) -> str:
     folder = file.path.absolute().parent if file else Path.cwd()
     number = progress.note_hint(folder, exercise.name, len(lines))
     rows = [row for line in lines[:number] for row in line.splitlines()]
-    shown = "\n".join(map(_wrap.fill, rows))
-    return "\n".join([f"{number} of {len(lines)}", shown, *([solution] if number == len(lines) else [])])
+    words = told_words(written_words(exercise, "\n".join(row for row in rows if " = " in row)))
+    end = [solution] if number == len(lines) else []
+    return "\n".join([f"{number} of {len(lines)}", *map(_wrap.fill, rows), *map(_wrap.fill, filter(None, words)), *end])
 
 
 def solution(text: str) -> str:
@@ -65,24 +67,45 @@ def solution(text: str) -> str:
     names = [exercise.title] if exercise.is_function else exercise.taken_out
     theirs = [textwrap.dedent(file.written(name)) for name in names] if file else []
     parts = [f"# yours\n\n{part}" for part in theirs if part]
-    return "\n\n".join([*parts, f"# nn_manual's\n\n{_ours(exercise)}"])
+    return "\n\n".join([*parts, "# nn_manual's", *ours(exercise)])
 
 
-def _ours(exercise: Exercise) -> str:
-    """The methods that were taken out, and their helpers that forward doesn't call."""
+def ours(exercise: Exercise) -> list[str]:
+    """What stands in the place of what the file of an exercise leaves open. Where it needs imports that the file
+    hasn't, they come first.
+    """
     if lines := exercise.way_back():
-        return "\n".join(lines)
-    if isinstance(exercise.owner, ops.Operation):
-        text = textwrap.dedent(inspect.getsource(exercise.owner.rule))
-        (tree,) = ast.parse(text).body
-        assert isinstance(tree, ast.FunctionDef)
-        lines = text.splitlines()
-        return "\n".join([*lines[: tree.body[0].lineno - 1], *lines[tree.body[1].lineno - 1 :]])
+        return ["\n".join(lines)]
+    functions = [_rule(exercise)] if isinstance(exercise.owner, ops.Operation) else _methods(exercise)
+    needed = imports(functions, but=bound_names(started(exercise, "")))
+    head = ["# at the top of the file", needed, "# below the imports"] if needed else []
+    return [*head, *(one.text.rstrip() for one in functions)]
+
+
+def _rule(exercise: Exercise) -> Method:
+    """The rule of an operation, without its docstring."""
+    rule = exercise.owner.rule
+    text = textwrap.dedent(inspect.getsource(rule))
+    (tree,) = ast.parse(text).body
+    assert isinstance(tree, ast.FunctionDef)
+    lines = text.splitlines()
+    kept = [*lines[: tree.body[0].lineno - 1], *lines[tree.body[1].lineno - 1 :]]
+    return Method(exercise.name, "\n".join(kept), rule.__module__)
+
+
+def _methods(exercise: Exercise) -> list[Method]:
+    """The methods that were taken out, and their helpers that forward doesn't call. `super()` names its class: in the
+    reader's class, which derives from ours, it would find ours.
+    """
     owner: type = exercise.owner
     given = {one.name for one in called(owner, exercise.given)}
-    taken_out = [method(owner, name) for name in exercise.taken_out]
-    helpers = [one for one in called(owner, exercise.taken_out) if one.name not in given | {*exercise.taken_out}]
-    return "\n\n".join(one.text.rstrip() for one in [*taken_out, *helpers])
+    found = [method(owner, name) for name in exercise.taken_out]
+    found += [one for one in called(owner, exercise.taken_out) if one.name not in given | {*exercise.taken_out}]
+    named = []
+    for one in found:
+        definer = next(base for base in owner.__mro__ if one.name in vars(base))
+        named.append(one._replace(text=one.text.replace("super()", f"super({exercise.room}.{definer.__name__}, self)")))
+    return named
 
 
 def _exercise_of(text: str) -> tuple[Exercise | None, ReaderFile | None]:

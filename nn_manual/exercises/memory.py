@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.exercises.answer import Failure
+from nn_manual.exercises.words import written_gradient
 from nn_manual.layers import Layer
 
 
@@ -27,19 +28,21 @@ def never_written(name: str, where: str) -> str:
     """About memory that has no number in some places, or anywhere."""
     return (
         f"{name} is not a number{where}: it was never written there, or added with += to what was there. The memory is "
-        f"not 0 before backward runs. Write into it: self.grad.{name.removeprefix('grad_')}[...] = ..."
+        f"not 0 before backward runs. Write into it: {written_gradient(name)}[...] = ..."
     )
 
 
 def added(tree: ast.AST, results: Sequence[Mapping[str, Any] | Failure]) -> list[Failure]:
     """Each line that adds to memory which is no number then."""
     found = []
+    names = {name for each in results if not isinstance(each, Failure) for name in each}
+    written = {written_gradient(name): name for name in sorted(names)}
     for node in ast.walk(tree):
         if isinstance(node, ast.AugAssign):
-            target = ast.unparse(node.target).partition("[")[0]
-            own = f"grad_{target.removeprefix('self.grad.')}"
-            if target.startswith("self.grad.") and any(_has_nan(each, own) for each in results):
-                words = f"{target} += adds to what was there, which is not 0: write {target}[...] = ..."
+            target = f"{ast.unparse(node.target)}[".replace("'", '"')
+            own = next((each for each in written if target.startswith(f"{each}[")), None)
+            if own is not None and any(_has_nan(each, written[own]) for each in results):
+                words = f"{own} += adds to what was there, which is not 0: write {own}[...] = ..."
                 found.append(Failure(words, node.lineno))
     return found
 

@@ -21,7 +21,9 @@ from nn_manual.check.catalogue.labels import label
 from nn_manual.exercises.exercise import Case, Exercise, NotASolution, Results, keeping
 from nn_manual.exercises.formula_words import words_of_layer
 from nn_manual.exercises.frozen import freeze
+from nn_manual.exercises.words import written_gradient
 from nn_manual.layers import Layer
+from nn_manual.messages.text import listed
 from nn_manual.model import Sequential
 
 SEED = 0
@@ -95,8 +97,8 @@ class LayerExercise(Exercise):
                 return results
             for name, grad in grads.items():
                 if vars(layer.grad)[name] is not grad:
-                    words = f"self.grad.{name} = ... makes another array: write self.grad.{name}[...] = ..."
-                    raise NotASolution(words)
+                    own = written_gradient(f"grad_{name}")
+                    raise NotASolution(f"{own} = ... makes another array: write {own}[...] = ...")
             if not isinstance(model.domain, range):
                 results["grad_input"] = grad_input
             return results | {f"grad_{name}": grad for name, grad in grads.items()}
@@ -110,12 +112,13 @@ class LayerExercise(Exercise):
         if self.taken_out == ("derivative",):
             return "Return the derivative of each output with respect to its input, shaped as the input."
         layers = [layer for layer, _ in self.owner.examples()]
-        names = list(dict.fromkeys(f"self.grad.{name}" for layer in layers for name in layer.parameter_shapes()))
+        own = dict.fromkeys(name for layer in layers for name in layer.parameter_shapes())
+        names = [written_gradient(f"grad_{name}") for name in own]
         is_lookup = isinstance(layers[0].domain, range)
         returned = "return None: an index has no gradient" if is_lookup else "return grad_input"
         if not names or layers[0].children():
             return f"{returned[0].upper()}{returned[1:]}."
-        return f"Write {' and '.join(names)}, {returned}."
+        return f"Write {listed(names)}, {returned}."
 
 
 def _parameters(model: Sequential) -> dict[str, Array]:

@@ -9,7 +9,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -83,17 +83,29 @@ def read_names(tree: ast.AST) -> set[str]:
     names = {(node.id, isinstance(node.ctx, ast.Load)) for node in ast.walk(tree) if isinstance(node, ast.Name)}
     arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node is not tree}
-    written = {name for name, is_read in names if not is_read} | arguments | functions
+    errors = {node.name for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.name}
+    written = {name for name, is_read in names if not is_read} | arguments | functions | errors
     return {name for name, is_read in names if is_read} - written
 
 
-def imports(methods: Iterable[Method], room: str = "") -> str:
-    """The import statements for the names that these methods read, and for a room of the package."""
+def bound_names(text: str) -> set[str]:
+    """The names that the imports and the definitions of a file bind."""
+    found = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+    return found
+
+
+def imports(methods: Iterable[Method], room: str = "", but: Collection[str] = ()) -> str:
+    """The import statements for the names that these methods read, and for a room of the package, `but` for some."""
     plain: set[str] = set()
     taken: dict[str, set[str]] = {"nn_manual": {room}} if room else {}
     for one in methods:
         statements = _statements(one.module)
-        for name in read_names(one.tree):
+        for name in read_names(one.tree) - {*but}:
             if name in statements:
                 module, written = statements[name]
             elif not hasattr(builtins, name):
@@ -160,6 +172,9 @@ def plain_text(owner: Any) -> str:
         return own
     texts = [cleaned(base) for base in owner.__mro__[1:] if base not in KINDS]
     other = next((text for text in texts if "\n    " in text), "")
+    first, _, rest = other.partition("\n\n")
+    if {*re.findall(r"\w+", first)} <= {*re.findall(r"\w+", own)}:
+        other = rest  # its first paragraph says nothing more
     return f"{own}\n\n{other}" if other else own
 
 

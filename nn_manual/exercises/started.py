@@ -13,6 +13,7 @@ from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.of_nets import NetExercise, started_net
 from nn_manual.exercises.source import Method, called, imports, method, opened
 from nn_manual.exercises.statement import statement
+from nn_manual.exercises.words import told_words, written_words
 from nn_manual.messages.text import shell_word
 
 
@@ -27,9 +28,28 @@ def started(exercise: Exercise, file_name: str) -> str:
     open_ones = [method(owner, name) for name in exercise.taken_out]
     heads = [Method(one.name, opened(one, exercise.wanted()), one.module) for one in open_ones]
     methods = [textwrap.indent(one.text.rstrip(), "    ") for one in [*given, *heads]]
-    body = "\n\n".join([docstring(statement(exercise), "    "), *methods])
+    body = "\n\n".join([docstring(_documented(exercise), "    "), *methods])
     first = f"class {exercise.title}({exercise.room}.{exercise.title}):"
-    return f"{head(exercise, file_name)}{imports([*given, *heads], exercise.room)}\n\n\n{first}\n{body}\n"
+    needed = _with_numpy(imports([*given, *heads], exercise.room))
+    return f"{head(exercise, file_name)}{needed}\n\n\n{first}\n{body}\n"
+
+
+def _with_numpy(imported: str) -> str:
+    """Import statements together with the one of NumPy, which what is left open may need."""
+    numpy = "import numpy as np"
+    groups = imported.split("\n\n")
+    if any(numpy in group.splitlines() for group in groups):
+        return imported
+    place = next((i for i, group in enumerate(groups) if "nn_manual" in group), len(groups))
+    return "\n\n".join([*groups[:place], numpy, *groups[place:]])
+
+
+def _documented(exercise: Exercise) -> str:
+    """The docstring of the file's class or function."""
+    stated = statement(exercise)
+    formulas = "\n".join(line for line in stated.splitlines() if line.startswith("    "))
+    words = told_words(written_words(exercise, formulas))
+    return "\n".join([stated, *(["", *words] if words else [])])
 
 
 def head(exercise: Exercise, file_name: str) -> str:
@@ -58,7 +78,7 @@ def _started_operation(exercise: Exercise) -> str:
     answer, *backwards = end.value.elts
     lines = whole.text.splitlines()
     first = lines[: tree.body[0].lineno - 1]
-    parts = [docstring(statement(exercise), "    ")]
+    parts = [docstring(_documented(exercise), "    ")]
     kept = [lines[one.lineno - 1 : one.end_lineno] for one in _leading_to(answer, statements)]
     parts += ["\n".join(line for one in kept for line in one)] if kept else []
     names = [name.arg for name in [*tree.args.posonlyargs, *tree.args.args]]
@@ -72,7 +92,7 @@ def _started_operation(exercise: Exercise) -> str:
         returned = ", ".join(f"grad_{name}" for name in names)
     parts.append(f"    return {ast.unparse(answer)}, {returned}")
     text = "\n".join([*first, "\n\n".join(parts), ""])
-    return f"{imports([Method(exercise.name, text, rule.__module__)])}\n\n\n{text}"
+    return f"{_with_numpy(imports([Method(exercise.name, text, rule.__module__)]))}\n\n\n{text}"
 
 
 def _of_one(name: str) -> str:

@@ -18,7 +18,7 @@ class PaddedTransformerEncoderLayer(TransformerEncoderLayer, LayerWithLengths):
     """TransformerEncoderLayer over sequences of different lengths, as torch's with a src_key_padding_mask: input and
     output (batch, time, d_model). self_attn is a PaddedMultiheadAttention, or a PaddedCausalSelfAttention.
 
-    With counts, (batch, time, 1), true up to each sequence's length:
+    With counts, (batch, time, 1), true up to each sequence's length, and layer, the same one without lengths:
 
         output     = where(counts, layer(where(counts, input, 0)), 0)
         grad_input = layer's grad_input of where(counts, grad_output, 0)

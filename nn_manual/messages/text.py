@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import takewhile
 from typing import TextIO
 
@@ -91,6 +91,12 @@ def shell_word(path: str | os.PathLike[str]) -> str:
 def counted(number: int, noun: str, nouns: str = "") -> str:
     """A number with its noun: "1 class", "2 classes". `nouns` is the plural where it isn't the noun with an s."""
     return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
+def listed(names: Sequence[str], separator: str = ", ") -> str:
+    """Names in a sentence: "a, b and c"."""
+    *others, last = names
+    return f"{separator.join(others)} and {last}" if others else last
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:

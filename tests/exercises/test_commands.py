@@ -81,13 +81,27 @@ def test_hints_of_a_file_are_counted_beside_it() -> None:
     assert progress.done(Path()) == {}
 
 
+def test_words_of_formulas_that_the_file_has_not_stand_below_the_hints() -> None:
+    assert "unbroadcast" not in hint("multiply")
+    Path(progress.FILE).write_text(json.dumps({"multiply": {"solved": False, "hints": 9}}))
+    assert hint("multiply").splitlines()[-4:-1] == [
+        "  In code, these words of the formulas are:",
+        "      unbroadcast  unbroadcast(x, shape), of nn_manual.ops: the sum over what",
+        "    broadcasting repeated",
+    ]
+
+
 def test_what_has_no_derivation_says_so() -> None:
     assert hint("sgd").startswith("sgd has no derivation: the formulas in its file say what to write.")
 
 
 def test_the_solution_stands_below_the_readers() -> None:
     said = solution("layer_norm")
-    assert said.startswith("# nn_manual's\n\ndef backward(self, saved")
+    head, _, code = said.partition("# below the imports\n\n")
+    assert head == (
+        "# nn_manual's\n\n# at the top of the file\n\nfrom nn_manual.layers.fast_forms import sum_rows\n\n"
+    )
+    assert code.startswith("def backward(self, saved")
     assert "def _grad_of_rows" in said
     assert "def forward" not in said
     Path("layer_norm.py").write_text(layer_norm(RIGHT))

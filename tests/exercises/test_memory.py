@@ -11,7 +11,7 @@ from student import solution
 from nn_manual import layers, ops
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.every_exercise import find_exercise
-from nn_manual.exercises.memory import added, is_memory
+from nn_manual.exercises.memory import added, is_memory, no_number
 from nn_manual.exercises.reference import made_reference
 from nn_manual.exercises.solving import results_of
 from nn_manual.exercises.verdict import Verdict, judge
@@ -38,6 +38,16 @@ def test_a_line_that_adds_to_memory_is_told() -> None:
     assert found.words == (
         "self.grad.weight += adds to what was there, which is not 0: write self.grad.weight[...] = ..."
     )
+
+
+def test_a_parameter_whose_name_has_a_dot_is_named_as_code() -> None:
+    code = 'vars(self.grad)["out_proj.weight"][...] += 1\nself.grad.out_proj_weight += 1'
+    (found,) = added(ast.parse(code), [{"grad_out_proj.weight": np.full(2, np.nan)}])
+    own = 'vars(self.grad)["out_proj.weight"]'
+    assert found.words == f"{own} += adds to what was there, which is not 0: write {own}[...] = ..."
+    assert no_number(layers.CausalSelfAttention, "grad_out_proj.weight").endswith(f"Write into it: {own}[...] = ...")
+    wanted = find_exercise("causal_self_attention").wanted()
+    assert wanted.endswith(f", {own} and {own.replace('weight', 'bias')}, return grad_input.")
 
 
 def test_what_is_returned_is_no_memory() -> None:
