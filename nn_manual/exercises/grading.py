@@ -15,7 +15,8 @@ from nn_manual.errors import ConfigError, NNManualError
 from nn_manual.exercises.autograd import ASKS
 from nn_manual.exercises.process import Worker, file_of
 from nn_manual.exercises.reader_file import parsed
-from nn_manual.exercises.verdict import RIGHT, judge
+from nn_manual.exercises.rows import RIGHT
+from nn_manual.exercises.verdict import judge
 from nn_manual.messages.text import counted, one_line
 from nn_manual.opening import open_file
 from nn_manual.run_directory.files import write_atomically

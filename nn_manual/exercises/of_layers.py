@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -27,6 +28,8 @@ from nn_manual.messages.text import listed
 from nn_manual.model import Sequential
 
 SEED = 0
+#: How the catalogue writes a shape.
+_OTHER_SHAPE = re.compile(r", shape [\dx]+$")
 
 
 class LayerExercise(Exercise):
@@ -47,7 +50,8 @@ class LayerExercise(Exercise):
             inputs += inputs_of_other_shapes(model.layers[0], shape, "float64", SEED)
             inputs.sort(key=lambda drawn: drawn[0] == AT_JUMPS)  # the others are numbered alike with and without it
             for number, (kind, array) in enumerate(inputs):
-                found.append(self._case(index, layer, (kind, number), with_lengths(model, array, generator)))
+                words = _OTHER_SHAPE.sub(f", shape {array.shape}", kind)
+                found.append(self._case(index, layer, (words, number), with_lengths(model, array, generator)))
         return found
 
     def _case(self, index: int, layer: Layer, kind: tuple[str, int], input: Array | Padded) -> Case:

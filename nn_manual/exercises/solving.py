@@ -13,6 +13,7 @@ from nn_manual.check.catalogue.inputs import AT_JUMPS
 from nn_manual.errors import is_from_outside, words_of
 from nn_manual.exercises.answer import Failure
 from nn_manual.exercises.exercise import Case, Exercise, NotASolution, Reached, Results
+from nn_manual.exercises.shapes import misfit
 
 
 def unfit(exercise: Exercise, own: Any) -> str:
@@ -66,4 +67,6 @@ def failure(error: BaseException, file: str) -> Failure:
     words = str(error) if isinstance(error, NotASolution) else words_of(error)
     if isinstance(error, ValueError) and "read-only" in words:
         words = "it writes into its input, which other code still reads"
+    elif of_shapes := misfit(error, file):
+        words = f"{type(error).__name__}: {of_shapes}"
     return Failure(words, (lines[-1] or 0) if lines else 0)

@@ -11,35 +11,16 @@ import numpy as np
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.causes import cause_of
 from nn_manual.exercises.differences import agrees, has_no_number, looks_like, of_others, two_numbers, worst
-from nn_manual.exercises.kinds_of_input import where_wrong
+from nn_manual.exercises.kinds_of_input import Sayings, where_wrong
 from nn_manual.exercises.memory import no_number
 from nn_manual.exercises.reference import Reference
+from nn_manual.exercises.rows import MISSING, NEVER, PARTLY, RIGHT, UNKNOWN, WRONG, Row
 from nn_manual.exercises.statement import OUTPUTS
+from nn_manual.layers import Layer
 from nn_manual.messages import notebook
 from nn_manual.messages.text import counted, one_line, wrapped
 from nn_manual.plotting.jacobians import Jacobians, draw_jacobians
 from nn_manual.plotting.saving import rendered
-
-RIGHT, PARTLY, WRONG = "right", "right where it was reached", "WRONG"
-MISSING, NEVER, UNKNOWN = "not written yet", "not a number", "not reached"
-
-
-@dataclass(frozen=True)
-class Row:
-    """A tensor: its name, whether it is right, and on how many of the inputs that have it it isn't."""
-
-    name: str
-    state: str
-    num_wrong: int = 0
-    num_asked: int = 0
-
-    @property
-    def words(self) -> str:
-        """The state for a reader."""
-        if self.state != WRONG:
-            return self.state
-        count = "all" if self.num_wrong == self.num_asked else f"{self.num_wrong} of"
-        return f"{WRONG} on {count} {counted(self.num_asked, 'input')}"
 
 
 @dataclass(frozen=True)
@@ -156,15 +137,28 @@ class _Compared:
         """The row of a tensor, or of a tensor after each of several steps."""
         names = [name for name in self._reference.names if name.partition(" after step ")[0] == group]
         wrong = {case for name in names for case in self._cases_wrong(name)}
+        expected = enumerate(self._reference.expected)
+        asked = [case for case, right in expected if any(name in right for name in names)]
+        failed = [case for case in asked if any(map(partial(self._is_lost, case), names))]
+        fails = any(self._failing(case) in names for case in failed)
+        counts = len(asked), len(wrong), len(failed), fails
         if wrong:
-            asked = sum(any(name in right for name in names) for right in self._reference.expected)
             is_never = all(has_no_number(self._theirs[case].get(name)) for case in wrong for name in names)
-            return Row(group, NEVER if is_never else WRONG, len(wrong), asked)
+            return Row(group, NEVER if is_never else WRONG, *counts)
         if any(map(self._lacks, names)):
             return Row(group, MISSING)
-        pairs = zip(self._theirs, self._reference.expected, strict=True)
-        there = [name in theirs for theirs, right in pairs for name in names if name in right]
-        return Row(group, RIGHT if all(there) else PARTLY if any(there) else UNKNOWN)
+        return Row(group, RIGHT if not failed else PARTLY if len(failed) < len(asked) else UNKNOWN, *counts)
+
+    def _is_lost(self, case: int, name: str) -> bool:
+        """Whether the code has failed before a tensor was there."""
+        is_asked = name in self._reference.expected[case]
+        return is_asked and isinstance(self._results[case], Failure) and name not in self._theirs[case]
+
+    def _failing(self, case: int) -> str:
+        """The tensor whose code has failed; empty where one piece of code gives several that weren't there."""
+        lost = [name for name in self._reference.expected[case] if self._is_lost(case, name)]
+        is_one_function = isinstance(self._reference.owner, type) and issubclass(self._reference.owner, Layer)
+        return lost[0] if len(lost) == 1 or (lost and not is_one_function) else ""
 
     def _lacks(self, name: str) -> bool:
         pairs = zip(self._results, self._reference.expected, strict=True)
@@ -179,9 +173,11 @@ class _Compared:
         failures = [i for i, each in enumerate(self._results) if isinstance(each, Failure)]
         failure = self._results[case]
         assert isinstance(failure, Failure)
-        lines = [_placed(failure, file), f"It was on {', '.join(self._reference.inputs[case])}."]
+        setting, kind = self._reference.inputs[case]
+        name = self._failing(case)
+        lines = [_placed(failure, file), f"It was {f'in {name}, ' if name else ''}on {setting}, {kind}."]
         every = [*range(len(self._results))]
-        return [*lines, where_wrong(self._reference.inputs, failures, every, "It fails", "it runs")]
+        return [*lines, where_wrong(self._reference.inputs, failures, every, Sayings("It fails", "It runs"))]
 
     def of_tensor(self, name: str) -> list[str]:
         """About a wrong tensor: the cause, or else what the difference looks like; the place, and on which inputs."""
@@ -219,4 +215,6 @@ class _Compared:
 
     def _where(self, name: str, wrong: Sequence[int]) -> str:
         asked = [i for i, right in enumerate(self._reference.expected) if name in right and name in self._theirs[i]]
-        return where_wrong(self._reference.inputs, wrong, asked, "It is wrong")
+        is_whole = not any(self._is_lost(i, name) for i in range(len(self._theirs)))
+        every = "every input" if is_whole else "every input that it reached"
+        return where_wrong(self._reference.inputs, wrong, asked, Sayings(every=every))

@@ -94,9 +94,10 @@ def counted(number: int, noun: str, nouns: str = "") -> str:
 
 
 def listed(names: Sequence[str], separator: str = ", ") -> str:
-    """Names in a sentence: "a, b and c"."""
+    """Names in a sentence: "a, b and c"; with "; " as the separator, "a, b; and c"."""
     *others, last = names
-    return f"{separator.join(others)} and {last}" if others else last
+    before_last = separator if separator == "; " else " "
+    return f"{separator.join(others)}{before_last}and {last}" if others else last
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:

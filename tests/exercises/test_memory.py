@@ -80,17 +80,32 @@ def test_what_forward_computed_is_right_where_the_derivative_raises(name: str, c
     assert set(states.values()) == {"not reached"}
 
 
+def test_the_gradient_that_fails_and_those_behind_it() -> None:
+    code = """def multiply(a, b, /):
+        def back(operand, other): return lambda g: unbroadcast(g * other, operand.shape) if a.size > 5 else g[9]
+        return a * b, {}"""
+    rows = {row.name: row.words for row in judged("multiply", code.format("lambda g: 2 * g, back(b, a)")).rows}
+    assert rows["grad_a"].startswith("WRONG on ")
+    assert rows["grad_b"] == "FAILS on 12 of 24 inputs, right on the others"
+    rows = {row.name: row.words for row in judged("multiply", code.format("back(a, b), back(b, a)")).rows}
+    assert rows["grad_a"] == "FAILS on 12 of 24 inputs, right on the others"
+    assert rows["grad_b"] == "not reached on 12 of 24 inputs, right on the others"
+    rows = {row.name: row.words for row in judged("linear", "def backward(self, saved, grad_output): 1 / 0").rows}
+    assert rows["grad_weight"] == "not reached on all 41 inputs"  # which of three it would have written isn't known
+
+
 def test_wrong_values_come_before_an_error() -> None:
     code = """def square(input, /):
         return input * input, lambda g: g * input if input.ndim == 2 else 1 / 0"""
     said = judged("square", code).explanation
     assert said[0].startswith("grad_input is wrong. This is the right grad_input without `* 2`.")
-    assert said[2] == "It is wrong on every input."  # of those that it reached
+    assert said[2] == "It is wrong on every input that it reached."
     assert said[3:] == [
         "file: ZeroDivisionError: division by zero",
-        "It was on square of 4, random operands.",
-        "It fails on square of 4 and square of 2x3x4; it runs on square of 2x3 and square of 1x1.",
+        "It was in grad_input, on square of 4, random operands.",
+        "It fails on square of 4 and square of 2x3x4. It runs on square of 2x3 and square of 1x1.",
     ]
+    assert "  grad_input  WRONG on 8 of 16 inputs, FAILS on 8\n" in str(judged("square", code))
 
 
 def test_a_difference_at_ties_alone_is_told_as_one() -> None:

@@ -15,10 +15,11 @@ from nn_manual import layers, ops
 from nn_manual.exercises.answer import Answer
 from nn_manual.exercises.every_exercise import every_exercise, find_exercise
 from nn_manual.exercises.reference import made_reference
+from nn_manual.exercises.rows import MISSING, RIGHT
 from nn_manual.exercises.solving import results_of
 from nn_manual.exercises.source import called, method
 from nn_manual.exercises.started import started
-from nn_manual.exercises.verdict import MISSING, RIGHT, judge
+from nn_manual.exercises.verdict import judge
 
 EVERY = every_exercise().exercises
 #: A shorter `return` says nothing.
