@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,34 +12,33 @@ from nn_manual.errors import DataError, NNManualError
 from nn_manual.exercises import progress
 from nn_manual.exercises.answer import Failure
 from nn_manual.exercises.jacobians import Found, beside_the_true_one, why_none
-from nn_manual.exercises.process import Worker, file_of, run_file
+from nn_manual.exercises.process import Printed, Worker, file_of, run_file
 from nn_manual.exercises.reader_file import read
+from nn_manual.exercises.reference import Reference
 from nn_manual.exercises.statement import hints
 from nn_manual.exercises.verdict import Verdict, judge
-from nn_manual.messages.text import LONGEST_VALUE, one_line, shell_word
+from nn_manual.messages.text import counted, one_line, printable, shell_word, wrapped
 from nn_manual.plotting.jacobians import plot_jacobians
 
 #: How often a watched file is looked at, in seconds.
 LOOK_EVERY = 0.2
-#: So many of the lines that a file prints are shown.
-SHOWN = 8
+#: So many of the lines that a file prints in a case are shown, and so many characters of a line.
+SHOWN, LONGEST_PRINTED = 20, 1000
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The verdict on a file, what it printed, and whether its exercise has hints: `str()` is a screen."""
+    """The verdict on a file; what it printed, on the first input that fails, or on the first one; and what to do then:
+    `str()` is a screen.
+    """
 
     file: Path
     verdict: Verdict
-    printed: str
-    has_hints: bool
+    printed: Sequence[str]
+    then: str
 
     def __str__(self) -> str:
-        lines = self.printed.splitlines()
-        more = [f"... {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else []
-        printed = (f"it printed: {one_line(line, LONGEST_VALUE)}" for line in [*lines[:SHOWN], *more])
-        hint = one_line(f"For a hint: nn-manual exercise hint {shell_word(self.file)}")
-        return "\n".join([*printed, str(self.verdict), *([hint] if self.has_hints and not self.verdict.passed else [])])
+        return "\n".join([*self.printed, str(self.verdict), *([one_line(self.then)] if self.then else [])])
 
 
 def check_file(path: Path, worker: Worker | None = None) -> Checked:
@@ -51,11 +50,36 @@ def check_file(path: Path, worker: Worker | None = None) -> Checked:
     finally:
         own.end()
     verdict = judge(file.reference, answer, str(path), file.missing)
-    if verdict.passed:
-        with suppress(DataError):  # where the folder can't be written, the verdict counts
-            progress.note_solved(path.absolute().parent, file.reference.name)
+    folder, name = path.absolute().parent, file.reference.name
+    with suppress(DataError):  # where the folder can't be written, the verdict counts
+        progress.note_checked(folder, name, passed=verdict.solved)
     exercise = file.reference.exercise
-    return Checked(path, verdict, printed, exercise is not None and bool(hints(exercise)))
+    then = ""
+    if verdict.solved and exercise is not None and (following := progress.following(folder, name)):
+        then = f"The next one: nn-manual exercise start {following}"
+    elif not verdict.passed and exercise is not None and hints(exercise):
+        then = f"For a hint: nn-manual exercise hint {shell_word(path)}"
+    return Checked(path, verdict, _shown(printed, file.reference, verdict), then)
+
+
+def _shown(printed: Printed, reference: Reference, verdict: Verdict) -> list[str]:
+    """What was printed on one input, with a heading that names it: on the one that the verdict shows, or else on the
+    first on which anything was.
+    """
+    if not printed:
+        return []
+    case = verdict.case if verdict.case in printed else next(iter(printed))
+    on = "before the first input" if case is None else f"on {', '.join(reference.inputs[case])}"
+    others = len(printed) - 1
+    also = f", and on {counted(others, 'other')}" if others else ""
+    lines = printed[case].splitlines()
+    more = [f"  ... {counted(len(lines) - SHOWN, 'more line')}"] if len(lines) > SHOWN else []
+    return [*wrapped(f"It printed {on}{also}:"), *(f"  {_line(line)}" for line in lines[:SHOWN]), *more]
+
+
+def _line(text: str) -> str:
+    line = printable(text, but="")
+    return line if len(line) <= LONGEST_PRINTED else f"{line[:LONGEST_PRINTED]}..."
 
 
 def draw(checked: Checked, output: Path) -> str:

@@ -18,7 +18,7 @@ from nn_manual.exercises.of_optimizers import OptimizerExercise
 from nn_manual.exercises.of_schedules import ScheduleExercise
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
-from nn_manual.messages.text import advice, nearest, quoted
+from nn_manual.messages.text import nearest, quoted
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.registry import components
 
@@ -89,6 +89,9 @@ CHAPTERS = (
     Chapter("A whole net", ("whole_net",), ()),
 )
 
+#: A part of a name that has fewer letters tells nothing, and one that more names have as little.
+SHORTEST_PART, MOST_MEANT = 3, 5
+
 EXERCISES: dict[type, type[Exercise]] = {
     Layer: LayerExercise,
     Loss: LossExercise,
@@ -103,6 +106,12 @@ class Listed(NamedTuple):
     exercises: dict[str, Exercise]
     chapters: dict[str, list[str]]
     left_out: dict[str, str]
+
+    @property
+    def path(self) -> list[str]:
+        """The names in the order of the path: what each chapter begins with, then all others."""
+        first = [name for chapter in CHAPTERS for name in chapter.first]
+        return list(dict.fromkeys([*first, *self.exercises]))
 
 
 @functools.cache
@@ -176,5 +185,14 @@ def find_exercise(name: str) -> Exercise:
     by_title = {exercise.title: own for own, exercise in listed.exercises.items()}
     if name in by_title:
         raise ConfigError(f"there is no exercise {quoted(name)}: it is called {by_title[name]}")
-    near = advice(name, listed.exercises) if nearest(name, listed.exercises) else "; nn-manual exercise lists them"
-    raise ConfigError(f"there is no exercise {quoted(name)}{near}")
+    raise ConfigError(f"there is no exercise {quoted(name)}{_meant(name, list(listed.exercises))}")
+
+
+def _meant(name: str, known: list[str]) -> str:
+    """Which exercises were probably meant: those whose names contain this one, or else the nearest."""
+    part = name.replace("_", "").lower()
+    containing = [other for other in known if part in other.replace("_", "")] if len(part) >= SHORTEST_PART else []
+    meant = containing or list(filter(None, [nearest(name, known)]))
+    if not meant or len(meant) > MOST_MEANT:
+        return "; nn-manual exercise lists them"
+    return f"; did you mean {' or '.join(map(repr, meant))}?"

@@ -28,6 +28,10 @@ from nn_manual.exercises.solving import cases_of, failure, results_of, unfit
 MODULE = "file_of_the_reader"
 
 
+#: Begins what is printed in a case, whose number follows: no text has this character.
+MARK = "\x1e"
+
+
 class Request(NamedTuple):
     """What a process is to run: a file, and of which exercise it is, by its name. An exercise that a teacher has made
     is that of the class in the file itself: then `title` is the name of the class, and `taken_out` are its methods.
@@ -79,7 +83,8 @@ def main() -> None:
 
 
 def _limit(request: Request) -> None:
-    sys.stdin = io.StringIO()
+    sys.stdin = _NoInput()
+    sys.breakpointhook = _no_debugger
     sys.stdout = sys.stderr = _Printed(sys.stdout, request.printed)
     sys.dont_write_bytecode = True
     if sys.platform == "win32":  # it has no such limits
@@ -89,6 +94,20 @@ def _limit(request: Request) -> None:
     for kind, most in ((resource.RLIMIT_DATA, request.memory), (resource.RLIMIT_FSIZE, 64 * request.printed)):
         _, hard = resource.getrlimit(kind)
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+class _NoInput(io.TextIOBase):
+    """Standard input, which says that there is none."""
+
+    def read(self, size: int | None = -1, /) -> str:  # noqa: ARG002 - as files have it
+        raise NotASolution("it reads standard input, and there is none")
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # typeshed has the one of bytes
+        return self.read(size)
+
+
+def _no_debugger(*_: Any, **__: Any) -> None:
+    raise NotASolution("breakpoint() needs standard input, and there is none: use print")
 
 
 class _Printed(io.TextIOBase):
@@ -106,6 +125,10 @@ class _Printed(io.TextIOBase):
 
     def flush(self) -> None:
         self._stream.flush()
+
+    def begin(self, case: int) -> None:
+        """Mark what is printed from now on as that of a case."""
+        self._stream.write(f"{MARK}{case}\n")
 
 
 def run(request: Request) -> Answer:
@@ -145,6 +168,12 @@ def _imported(file: Path) -> ModuleType:
 
 def _run_cases(exercise: Exercise, own: Any, file: Path, guard: Guard) -> Answer:
     autograd = Autograd(file)
-    results = results_of(cases_of(exercise, is_made=exercise.owner is own), own, str(file), autograd.look)
+
+    def look(case: int) -> None:
+        autograd.look()
+        if isinstance(sys.stdout, _Printed):
+            sys.stdout.begin(case)
+
+    results = results_of(cases_of(exercise, is_made=exercise.owner is own), own, str(file), look)
     tree = ast.parse(file.read_bytes())
     return Answer(results, notes=[*autograd.notes, *guard.changed(tree), *added(tree, results)])

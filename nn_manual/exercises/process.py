@@ -13,11 +13,13 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 from nn_manual.exercises.answer import Answer, Failure
-from nn_manual.exercises.hand_in import Request
+from nn_manual.exercises.hand_in import MARK, Request
 
+#: What a file printed in each case, by its number; under None, before the first one.
+Printed: TypeAlias = dict[int | None, str]
 #: A process that has had its time is given so many seconds more to say where it was.
 GRACE = 3.0
 
@@ -43,7 +45,7 @@ class Worker:
         assert self._process.stdout is not None
         self._reader = _Reader(self._process.stdout, self.kill)
 
-    def run(self, request: Request) -> tuple[Answer, str]:
+    def run(self, request: Request) -> tuple[Answer, Printed]:
         """The answer, and what the file printed."""
         process, reader = self._process, self._reader
         assert process.stdin is not None
@@ -56,7 +58,7 @@ class Worker:
                 process.wait(request.seconds + GRACE)
         finally:
             self.end()
-        return _answer(request, process.returncode, reader), reader.text
+        return _answer(request, process.returncode, reader), _parts(reader.text)
 
     def end(self) -> None:
         """End the process, and those that it has started."""
@@ -138,7 +140,15 @@ def _of_status(request: Request, status: int, printed: str) -> Failure:
     return Failure(f"it ends the process, with status {status}{error}", line)
 
 
-def run_file(request: Request, worker: Worker | None = None) -> tuple[Answer, str]:
+def _parts(printed: str) -> Printed:
+    """What was printed, by the case that it was printed in."""
+    first, *others = re.split(rf"{MARK}(\d+)\n", printed)
+    parts: Printed = {None: first}
+    parts |= {int(case): text for case, text in zip(others[::2], others[1::2], strict=True)}
+    return {case: text for case, text in parts.items() if text.strip()}
+
+
+def run_file(request: Request, worker: Worker | None = None) -> tuple[Answer, Printed]:
     """Run a file, in a folder for its answer that is removed behind it."""
     with tempfile.TemporaryDirectory() as folder:
         return (worker or Worker()).run(request._replace(folder=folder))

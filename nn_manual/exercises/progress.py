@@ -7,7 +7,7 @@ import json
 import os
 import textwrap
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,13 @@ FILE = ".nn_manual_exercises.json"
 
 @dataclass(frozen=True)
 class Done:
-    """Of one exercise: whether a solution passed, and the number of hints."""
+    """Of one exercise: whether a solution has passed, the number of hints, and whether a check behind the one that
+    passed has failed.
+    """
 
     solved: bool = False
     hints: int = 0
+    fails: bool = False
 
 
 def done(folder: Path) -> dict[str, Done]:
@@ -52,14 +55,19 @@ def _read(folder: Path) -> tuple[dict[str, Done], bool]:
 
 
 def _is_entry(each: Any) -> bool:
-    if not isinstance(each, dict) or each.keys() != {"solved", "hints"}:
+    if not isinstance(each, dict) or each.keys() not in ({"solved", "hints", "fails"}, {"solved", "hints"}):
         return False
-    return type(each["solved"]) is bool and type(each["hints"]) is int and each["hints"] >= 0
+    are_bools = type(each["solved"]) is bool and type(each.get("fails", False)) is bool
+    return are_bools and type(each["hints"]) is int and each["hints"] >= 0
 
 
-def note_solved(folder: Path, name: str) -> None:
-    """Note that a solution has passed. Raises DataError where the folder can't be written."""
-    _note(folder, name, Done(True, done(folder).get(name, Done()).hints))
+def note_checked(folder: Path, name: str, *, passed: bool) -> None:
+    """Note that a solution has passed, or that one fails behind it. Raises DataError where the folder can't be
+    written.
+    """
+    before = done(folder).get(name, Done())
+    if passed or before.solved:
+        _note(folder, name, Done(True, before.hints, not passed))
 
 
 def note_hint(folder: Path, name: str, most: int) -> int:
@@ -67,7 +75,7 @@ def note_hint(folder: Path, name: str, most: int) -> int:
     before = done(folder).get(name, Done())
     number = min(before.hints + 1, most)
     try:
-        _note(folder, name, Done(before.solved, number))
+        _note(folder, name, replace(before, hints=number))
     except DataError as error:
         print_note(f"note: the hint isn't counted: {error}")
     return number
@@ -110,12 +118,27 @@ def listing(folder: Path) -> Iterator[str]:
         yield ""
     if is_damaged:
         yield f"{FILE} is damaged: what it says of some exercises, or of all, can't be read"
-    following = next((name for name, state in states.items() if not state), None)
-    to_begin = f" To begin: nn-manual exercise start {following}" if following else ""
+    begin = following(folder)
+    to_begin = f" To begin: nn-manual exercise start {begin}" if begin else ""
     yield f"{num_solved} of {len(listed.exercises)} solved here.{to_begin}"
 
 
+def following(folder: Path, name: str = "") -> str:
+    """The first exercise on the path behind this one that is neither solved nor begun in a folder, or else in front of
+    it; empty where there is none.
+    """
+    known, path = done(folder), every_exercise().path
+    place = path.index(name) + 1 if name in path else 0
+    behind = [*path[place:], *path[:place]]
+    return next((each for each in behind if not known.get(each, Done()).solved and not _is_begun(each, folder)), "")
+
+
+def _is_begun(name: str, folder: Path) -> bool:
+    return (folder / f"{name}.py").exists()
+
+
 def _of(exercise: Exercise, one: Done, folder: Path) -> str:
-    state = "solved" if one.solved else "begun" if (folder / f"{exercise.name}.py").exists() else ""
+    solved = "solved before" if one.fails else "solved"
+    state = solved if one.solved else "begun" if _is_begun(exercise.name, folder) else ""
     hints = counted(one.hints, "hint") if one.hints else ""
     return ", ".join(filter(None, (state, hints)))

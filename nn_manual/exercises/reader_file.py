@@ -54,10 +54,18 @@ def read(path: Path) -> ReaderFile:
         with open_file(path) as file:
             data = file.read()
     except (OSError, ValueError) as error:
-        raise ConfigError(one_line(f"{path}: {getattr(error, 'strerror', None) or error}")) from None
+        raise ConfigError(one_line(f"{path}: {getattr(error, 'strerror', None) or error}{_instead(path)}")) from None
     if path.suffix != SUFFIX:
         raise ConfigError(one_line(f"{path}: is no Python file: its name must end in {SUFFIX}"))
     return parsed(path, data, str(path))
+
+
+def _instead(path: Path) -> str:
+    """What to write in the place of a name without an ending."""
+    file = path.with_name(f"{path.name}{SUFFIX}")
+    if file.is_file():
+        return f"; did you mean {file}?"
+    return f"; nn-manual exercise start {path} writes {file}" if str(path) in every_exercise().exercises else ""
 
 
 def parsed(path: Path, data: bytes, called: str) -> ReaderFile:

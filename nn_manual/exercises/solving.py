@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from nn_manual.errors import is_from_outside, words_of
 from nn_manual.exercises.answer import Failure
 from nn_manual.exercises.exercise import Case, Exercise, NotASolution, Reached, Results
 from nn_manual.exercises.shapes import misfit
+from nn_manual.messages.text import advice, nearest
 
 
 def unfit(exercise: Exercise, own: Any) -> str:
@@ -37,13 +39,14 @@ def cases_of(exercise: Exercise, *, is_made: bool) -> list[Case]:
 
 
 def results_of(
-    cases: Sequence[Case], own: Any, file: str, look: Callable[[], None] = lambda: None
+    cases: Sequence[Case], own: Any, file: str, look: Callable[[int], None] = lambda _: None
 ) -> list[Results | Failure]:
     """What each case gives, or the error that it raises; nothing where the code raises NotImplementedError. `look` is
-    called behind each.
+    called before each, with its number.
     """
     results: list[Results | Failure] = []
-    for case in cases:
+    for number, case in enumerate(cases):
+        look(number)
         try:
             with np.errstate(all="ignore"):
                 results.append(case.run(own))
@@ -55,7 +58,6 @@ def results_of(
             if is_from_outside(error):
                 raise
             results.append(failure(error, file))
-        look()
     return results
 
 
@@ -64,9 +66,21 @@ def failure(error: BaseException, file: str) -> Failure:
     if isinstance(error, SyntaxError) and error.filename == file:
         return Failure(f"{type(error).__name__}: {error.msg}", error.lineno or 0)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    words = str(error) if isinstance(error, NotASolution) else words_of(error)
+    words = str(error) if isinstance(error, NotASolution) else f"{words_of(error)}{_meant(error)}"
     if isinstance(error, ValueError) and "read-only" in words:
         words = "it writes into its input, which other code still reads"
     elif of_shapes := misfit(error, file):
         words = f"{type(error).__name__}: {of_shapes}"
     return Failure(words, (lines[-1] or 0) if lines else 0)
+
+
+def _meant(error: BaseException) -> str:
+    """Which name was probably meant in the place of one that is unknown, as Python says below a traceback."""
+    if isinstance(error, AttributeError) and error.name is not None:
+        known = dir(error.obj)
+    elif isinstance(error, NameError) and error.name is not None and error.__traceback__ is not None:
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        known = [*frame.f_locals, *frame.f_globals, *dir(builtins)]
+    else:
+        return ""
+    return advice(error.name, known) if nearest(error.name, known) else ""

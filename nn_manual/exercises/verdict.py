@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from nn_manual.exercises.answer import Answer, Failure
+from nn_manual.exercises.autograd import ASKS
 from nn_manual.exercises.causes import cause_of
 from nn_manual.exercises.differences import agrees, has_no_number, looks_like, of_others, two_numbers, worst
 from nn_manual.exercises.kinds_of_input import Sayings, where_wrong
@@ -22,13 +23,17 @@ from nn_manual.messages.text import counted, one_line, wrapped
 from nn_manual.plotting.jacobians import Jacobians, draw_jacobians
 from nn_manual.plotting.saving import rendered
 
+#: What is said in the place of "Everything is right.".
+OF_AUTOGRAD = "The numbers are right, and torch's autograd made them: derive the gradient yourself."
+
 
 @dataclass(frozen=True)
 class Verdict:
     """How a file's solution of an exercise does: `str()` is a screen for a terminal, a notebook shows a table.
 
     `explanation` has the lines about the first wrong tensor, or about what ended the code; `notes` are told beside it.
-    `jacobians`, of the first wrong gradient, are a notebook's picture.
+    `jacobians`, of the first wrong gradient, are a notebook's picture. `asks_autograd` says that torch's autograd ran,
+    and `case` is the number of the input that the explanation shows.
     """
 
     file: str
@@ -39,6 +44,13 @@ class Verdict:
     notes: Sequence[str] = ()
     missing: Sequence[str] = ()
     jacobians: Jacobians | None = None
+    asks_autograd: bool = False
+    case: int = 0
+
+    @property
+    def solved(self) -> bool:
+        """Whether everything is right, and the reader has derived it."""
+        return self.passed and not self.asks_autograd
 
     @property
     def passed(self) -> bool:
@@ -72,7 +84,8 @@ class Verdict:
         lines = [f"{self.title} in {one_line(self.file)}, {counted(self.num_inputs, 'input')}"]
         width = max((len(row.name) for row in self.rows), default=0)
         lines += [f"  {row.name:<{width}}  {row.words}" for row in self.rows]
-        said = self.explanation or ["Everything is right." if self.passed else f"{self.first_words}."]
+        right = OF_AUTOGRAD if self.asks_autograd else "Everything is right."
+        said = self.explanation or [right if self.passed else f"{self.first_words}."]
         return "\n".join([*lines, *(part for text in [*said, *self.notes] for part in wrapped(one_line(text)))])
 
     def _repr_html_(self) -> str:
@@ -100,10 +113,16 @@ def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str
     rows = [compared.row(name) for name in _groups(reference.names)]
     wrong = next((name for name in reference.names if compared.is_wrong(name)), None)
     failed = next((i for i, each in enumerate(answer.results) if isinstance(each, Failure)), None)
-    explanation = [] if wrong is None else compared.of_tensor(wrong)
+    case = failed or 0
+    explanation: list[str] = []
+    if wrong is not None:
+        case = compared.shown(wrong)
+        explanation = compared.of_tensor(wrong)
     if failed is not None:
         explanation += compared.of_failure(failed, file)
-    return Verdict(file, title, num_inputs, rows, explanation, notes, missing or compared.missing())
+    asks_autograd = any(note.words == ASKS for note in answer.notes)
+    missing = missing or compared.missing()
+    return Verdict(file, title, num_inputs, rows, explanation, notes, missing, None, asks_autograd, case)
 
 
 def _placed(failure: Failure, file: str) -> str:
@@ -140,7 +159,7 @@ class _Compared:
         expected = enumerate(self._reference.expected)
         asked = [case for case, right in expected if any(name in right for name in names)]
         failed = [case for case in asked if any(map(partial(self._is_lost, case), names))]
-        fails = any(self._failing(case) in names for case in failed)
+        fails = bool(failed) and all(self._failing(case) in names for case in failed)
         counts = len(asked), len(wrong), len(failed), fails
         if wrong:
             is_never = all(has_no_number(self._theirs[case].get(name)) for case in wrong for name in names)
@@ -181,8 +200,7 @@ class _Compared:
 
     def of_tensor(self, name: str) -> list[str]:
         """About a wrong tensor: the cause, or else what the difference looks like; the place, and on which inputs."""
-        wrong = self._cases_wrong(name)
-        case = min(wrong, key=lambda i: self._rank(i, name))
+        wrong, case = self._cases_wrong(name), self.shown(name)
         theirs, right = self._theirs[case][name], np.asarray(self._reference.expected[case][name])
         if isinstance(theirs, str):
             missing = " Is a return missing?" if theirs == "None" else ""
@@ -204,6 +222,10 @@ class _Compared:
         else:
             lines.append(f"On {setting}, {kind}: yours has shape {theirs.shape}, right is {right.shape}")
         return [*lines, self._where(name, wrong)]
+
+    def shown(self, name: str) -> int:
+        """The case that shows best what is wrong with a tensor."""
+        return min(self._cases_wrong(name), key=lambda i: self._rank(i, name))
 
     def _rank(self, case: int, name: str) -> int:
         """How well a case shows what is wrong: a wrong shape first, then random numbers, which are easily read."""

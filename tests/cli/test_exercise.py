@@ -25,7 +25,7 @@ def test_from_the_list_to_the_solution(capsys: pytest.CaptureFixture[str]) -> No
     file = Path("layer_norm.py")
     file.write_text(file.read_text().replace(OPEN, RIGHT))
     assert main(["exercise", "check", "layer_norm.py"]) == 0
-    assert capsys.readouterr().out.endswith("Everything is right.\n")
+    assert capsys.readouterr().out.endswith("Everything is right.\nThe next one: nn-manual exercise start batch_norm1d\n")
     assert main(["exercise", "hint", "layer_norm"]) == 0
     assert capsys.readouterr().out.startswith("1 of 16\n  Derivation, ")
     assert main(["exercise"]) == 0

@@ -9,6 +9,7 @@ import pytest
 from exercise_files import OPEN, RIGHT, VARIANCE, layer_norm
 from slow_cases import slow
 
+from nn_manual.cli import main
 from nn_manual.errors import ConfigError
 from nn_manual.exercises import progress
 from nn_manual.exercises.checking import check_file, draw, watch
@@ -42,6 +43,7 @@ def test_right_in_another_form() -> None:
         "  grad_weight  right",
         "  grad_bias    right",
         "Everything is right.",
+        "The next one: nn-manual exercise start batch_norm1d",
     ]
     assert progress.done(Path()) == {"layer_norm": progress.Done(solved=True, hints=0)}
 
@@ -74,10 +76,14 @@ BAD = {
     "too much memory": ("        return np.ones(10**9)\n", f":{FIRST}: MemoryError"),
     "ends the process": ("        import os; os._exit(3)\n", "layer_norm.py: it ends the process, with status 3"),
     "ends it hard": ("        import ctypes; ctypes.string_at(0)\n", f":{FIRST}: it ends the process with signal SIG"),
+    "a debugger": ("        breakpoint()\n", f":{FIRST}: breakpoint() needs standard input, and there is none: use p"),
+    "asks": ("        input('x?')\n", f":{FIRST}: it reads standard input, and there is none"),
+    "another name": ("        return grad_ouput\n", "name 'grad_ouput' is not defined; did you mean 'grad_output'?\n"),
+    "another attribute": ("        return self.parm\n", "object has no attribute 'parm'; did you mean 'param'?\n"),
     "leaves": ("        raise SystemExit(0)\n", f":{FIRST}: SystemExit: 0"),
     "changes the package": (CHANGED, f":{FIRST}: it changes nn_manual.layers.linear.Linear.backward"),
 }
-QUICK = ("writes into its input", "an error", "ends the process")
+QUICK = ("writes into its input", "an error", "ends the process", "a debugger", "another name")
 
 
 @pytest.mark.parametrize("case", [case if case in QUICK else slow(case) for case in BAD])
@@ -89,11 +95,14 @@ def test_bad_code_gets_one_message(case: str) -> None:
 
 @pytest.mark.slow
 def test_torchs_autograd_is_said_and_not_refused() -> None:
-    """It alone loads torch in the process that runs a file."""
+    """It alone loads torch in the process that runs a file. What it makes isn't solved."""
     autograd = "        import torch\n        x = torch.ones(1, requires_grad=True)\n        (x * x).sum().backward()\n"
     said = checked(autograd + RIGHT)
-    assert "Everything is right." in said
+    assert "\nThe numbers are right, and torch's autograd made them: derive the gradient\n  yourself.\n" in said
     assert f"layer_norm.py:{FIRST + 2}: it asks torch's autograd for the gradient" in said
+    assert "The next one" not in said
+    assert progress.done(Path()) == {}
+    assert main(["exercise", "check", "layer_norm.py"]) == 0
 
 
 def test_a_loop_without_end_is_ended_and_its_line_is_told() -> None:
@@ -107,10 +116,19 @@ def test_a_loop_without_end_is_ended_and_its_line_is_told() -> None:
 
 
 def test_what_it_prints_is_shown() -> None:
-    said = checked("        print('here')\n" + RIGHT)
-    assert said.startswith("it printed: here\n")
-    assert "it printed: ... 43 more lines\n" in said
-    assert said.endswith("Everything is right.")
+    long = "x" * 100
+    said = checked(f"        print('here', grad_output.size, '{long}')\n" + RIGHT)
+    first = f"It printed on LayerNorm(3), random input, and on 50 others:\n  here 12 {long}"
+    assert said.startswith(f"{first}\nLayerNorm in")
+
+
+def test_what_it_prints_on_the_input_that_is_shown() -> None:
+    said = checked("        print(grad_output.shape, end='.')\n" + RIGHT.replace(VARIANCE, ""))
+    shown = said.partition("\nOn ")[2].partition(" at ")[0].replace("\n  ", " ")
+    assert said.startswith(f"It printed on {shown}, and on 50 others:\n  (4, 3).\n")
+    Path("layer_norm.py").write_text(layer_norm(RIGHT) + "\nfor i in range(22):\n    print(i)\n")
+    lines = str(check_file(Path("layer_norm.py"))).splitlines()
+    assert [*lines[:2], *lines[20:22]] == ["It printed before the first input:", "  0", "  19", "  ... 2 more lines"]
 
 
 def test_a_module_that_the_file_hides_is_still_found() -> None:
@@ -138,8 +156,27 @@ def test_a_file_of_no_exercise(text: str, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_name_without_an_ending() -> None:
+    with pytest.raises(ConfigError, match=r"^exp: No such file or directory; nn-manual exercise start exp writes exp\."):
+        read(Path("exp"))
+    Path("exp.py").write_text("x = 1\n")
+    with pytest.raises(ConfigError, match=r"^exp: No such file or directory; did you mean exp\.py\?$"):
+        read(Path("exp"))
+
+
+def test_what_was_solved_and_fails_now() -> None:
+    path = Path("square.py")
+    text = "from nn_manual.ops.operation import operation\n\n\n@operation(analytic=True)\ndef square(input, /):\n"
+    path.write_text(f"{text}    return input * input, lambda g: 2 * input * g\n")
+    assert str(check_file(path)).endswith("Everything is right.\nThe next one: nn-manual exercise start tanh")
+    path.write_text(f"{text}    return input * input, lambda g: input * g\n")
+    assert not check_file(path).verdict.passed
+    assert "  square (solved before), tanh, " in "\n".join(progress.listing(Path()))
+    assert progress.done(Path())["square"] == progress.Done(solved=True, fails=True)
+
+
 def test_files_that_cannot_be_read() -> None:
-    with pytest.raises(ConfigError, match=r"nowhere\.py: No such file or directory"):
+    with pytest.raises(ConfigError, match=r"nowhere\.py: No such file or directory$"):
         read(Path("nowhere.py"))
     Path("it.txt").write_text(layer_norm(RIGHT))
     with pytest.raises(ConfigError, match=r"it\.txt: is no Python file: its name must end in \.py"):
@@ -212,8 +249,8 @@ def test_progress_survives_a_file_that_is_damaged(damaged: str, capsys: pytest.C
     assert progress.note_hint(Path(), "square", 2) == 1
     assert capsys.readouterr().err == f"note: {progress.FILE} is damaged: it is kept as {progress.FILE}.damaged\n"
     assert Path(f"{progress.FILE}.damaged").read_text() == damaged
-    progress.note_solved(Path(), "square")
-    assert json.loads(file.read_text()) == {"square": {"solved": True, "hints": 1}}
+    progress.note_checked(Path(), "square", passed=True)
+    assert json.loads(file.read_text()) == {"square": {"solved": True, "hints": 1, "fails": False}}
     assert [progress.note_hint(Path(), "square", 2) for _ in range(2)] == [2, 2]
 
 
@@ -221,7 +258,7 @@ def test_the_entries_of_a_damaged_file_that_can_be_read_are_kept() -> None:
     file = Path(progress.FILE)
     file.write_text('{"tanh": {"solved": true, "hints": 2}, "log": {}}')
     Path(f"{progress.FILE}.damaged").write_text("earlier")
-    progress.note_solved(Path(), "square")
+    progress.note_checked(Path(), "square", passed=True)
     assert json.loads(file.read_text()).keys() == {"tanh", "square"}
     assert Path(f"{progress.FILE}.damaged").read_text() == "earlier"
     assert "log" in Path(f"{progress.FILE}.damaged1").read_text()

@@ -12,7 +12,7 @@ from exercise_files import RIGHT, layer_norm
 from nn_manual.errors import ConfigError
 from nn_manual.exercises import progress
 from nn_manual.exercises.commands import hint, solution, start
-from nn_manual.exercises.every_exercise import every_exercise
+from nn_manual.exercises.every_exercise import CHAPTERS, every_exercise
 from nn_manual.exercises.statement import hints
 
 
@@ -45,6 +45,11 @@ def test_the_file_of_an_exercise_is_a_python_file() -> None:
     ("name", "said"),
     [
         ("layr_norm", "there is no exercise 'layr_norm'; did you mean 'layer_norm'?"),
+        ("attention", "there is no exercise 'attention'; did you mean 'causal_self_attention' or "
+         "'padded_causal_self_attention'?"),
+        ("rms", "there is no exercise 'rms'; did you mean 'rms_norm' or 'rmsprop'?"),
+        ("BatchNorm", "there is no exercise 'BatchNorm'; did you mean 'batch_norm1d'?"),
+        ("loss", "there is no exercise 'loss'; nn-manual exercise lists them"),
         ("qqqqqq", "there is no exercise 'qqqqqq'; nn-manual exercise lists them"),
         ("LayerNorm", "there is no exercise 'LayerNorm': it is called layer_norm"),
         ("conv2d", "'conv2d' is no exercise: its backward is that of Conv1d"),
@@ -117,9 +122,25 @@ def test_the_solution_of_an_operation_is_its_rule() -> None:
     assert "Derivation" not in said
 
 
+def test_the_path_goes_on_in_the_next_chapter() -> None:
+    chapters = every_exercise().chapters.values()
+    path = every_exercise().path
+    assert sorted(path) == sorted(every_exercise().exercises)
+    assert path.index("linear") < path.index("abs")
+    assert path.index("whole_net") < path.index("abs")
+    assert path[: len(CHAPTERS[0].first)] == next(iter(chapters))[: len(CHAPTERS[0].first)]
+    assert progress.following(Path()) == "square"
+    assert progress.following(Path(), "max") == "linear"
+    start("linear", None)
+    assert progress.following(Path(), "max") == "mse_loss"
+    assert progress.following(Path(), path[-1]) == "square"
+    Path(progress.FILE).write_text(json.dumps({name: {"solved": True, "hints": 0} for name in path}))
+    assert progress.following(Path()) == ""
+
+
 def test_the_list_says_what_is_done_here() -> None:
     start("square", None)
-    progress.note_solved(Path(), "tanh")
+    progress.note_checked(Path(), "tanh", passed=True)
     progress.note_hint(Path(), "tanh", 9)
     progress.note_hint(Path(), "log", 9)
     lines = [*progress.listing(Path())]
@@ -127,7 +148,7 @@ def test_the_list_says_what_is_done_here() -> None:
         "Calculus of arrays",
         "  square (begun), tanh (solved, 1 hint), log (1 hint), power, multiply, sum,",
     ]
-    assert lines[-1] == f"1 of {len(every_exercise().exercises)} solved here. To begin: nn-manual exercise start power"
+    assert lines[-1] == f"1 of {len(every_exercise().exercises)} solved here. To begin: nn-manual exercise start log"
     said = re.sub(r" \([^)]*\)", "", " ".join(line for line in lines if line.startswith("  ")))
     assert {*re.findall(r"\w+", said)} == every_exercise().exercises.keys()
     assert max(map(len, lines)) <= 80
