@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import functools
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from nn_manual.cli.terminal import going_on_without_a_reader
-from nn_manual.errors import ConfigError, GradientMismatch
-from nn_manual.messages.text import one_line, shell_word
+from nn_manual.errors import ConfigError, GradientMismatch, NNManualError
+from nn_manual.messages.text import noted, one_line, shell_word, wrapped
+
+#: What the command line puts in front of an error.
+PREFIX = "nn-manual: "
 
 STATUSES = """\
 exit status of check:
@@ -60,8 +66,30 @@ def add_exercise_commands(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE", help="the grades, as a CSV (default: standard output)"
     )
     grade.set_defaults(command=grade_folder)
+    names.add_parser("list").set_defaults(command=no_list)  # not in the help
 
 
+def _say(text: str) -> None:
+    """Print a message, in lines for a terminal."""
+    print("\n".join(wrapped(one_line(text))))
+
+
+def _in_lines(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The command, whose errors are wrapped where they go to a terminal, as notes are."""
+
+    @functools.wraps(command)
+    def wrapping(options: argparse.Namespace) -> int:
+        try:
+            return command(options)
+        except NNManualError as error:
+            told = "\n".join(noted(f"{PREFIX}{line}", sys.stderr) for line in str(error).split("\n"))
+            error.args = tuple(line.removeprefix(PREFIX) for line in told.split("\n"))
+            raise
+
+    return wrapping
+
+
+@_in_lines
 def listing(_: argparse.Namespace) -> int:
     """Print the exercises, with what is done in this folder. Returns the exit status."""
     from nn_manual.exercises.progress import listing
@@ -70,15 +98,23 @@ def listing(_: argparse.Namespace) -> int:
     return 0
 
 
+@_in_lines
+def no_list(_: argparse.Namespace) -> int:
+    """Say how the list is got: as a command, `list` would be a second way. Raises ConfigError."""
+    raise ConfigError("without a command, nn-manual exercise lists the exercises")
+
+
+@_in_lines
 def start(options: argparse.Namespace) -> int:
     """Write the file of an exercise. Returns the exit status."""
     from nn_manual.exercises.commands import start
 
     path = start(options.name, options.output)
-    print(one_line(f"{path}; to check it: nn-manual exercise check {shell_word(path)}"))
+    _say(f"{path}; to check it: nn-manual exercise check {shell_word(path)}")
     return 0
 
 
+@_in_lines
 def check_file(options: argparse.Namespace) -> int:
     """Check a file, once or at every save. Returns the exit status."""
     from nn_manual.exercises.checking import check_file, draw, watch
@@ -90,14 +126,15 @@ def check_file(options: argparse.Namespace) -> int:
 
         check_ending(options.picture)
     if options.watch:
-        watch(options.file, lambda text: print(f"\n{text}", flush=True))
+        watch(options.file, lambda text: print(text, flush=True))
     checked = check_file(options.file)
     print(checked)
     if options.picture is not None:
-        print(one_line(draw(checked, options.picture)))
+        _say(draw(checked, options.picture))
     return 0 if checked.verdict.passed else GradientMismatch.exit_status
 
 
+@_in_lines
 def show_hint(options: argparse.Namespace) -> int:
     """Print one line more of the derivation. Returns the exit status."""
     from nn_manual.exercises.commands import hint
@@ -106,6 +143,7 @@ def show_hint(options: argparse.Namespace) -> int:
     return 0
 
 
+@_in_lines
 def show_solution(options: argparse.Namespace) -> int:
     """Print our solution. Returns the exit status."""
     from nn_manual.exercises.commands import solution
@@ -114,6 +152,7 @@ def show_solution(options: argparse.Namespace) -> int:
     return 0
 
 
+@_in_lines
 def make_exercise(options: argparse.Namespace) -> int:
     """Write an exercise of a class of the user's own. Returns the exit status."""
     from nn_manual.exercises.made import make
@@ -121,10 +160,11 @@ def make_exercise(options: argparse.Namespace) -> int:
     if options.output.suffix != ".py":
         raise ConfigError(f"--output {options.output}: the exercise is a Python file, .py")
     beside = make(options.component, options.output)
-    print(one_line(f"{options.output}, and what is right in {beside}: hand out both"))
+    _say(f"{options.output}, and what is right in {beside}: hand out both")
     return 0
 
 
+@_in_lines
 def grade_folder(options: argparse.Namespace) -> int:
     """Check all files of a folder. Returns the exit status."""
     from nn_manual.exercises.grading import grade, write

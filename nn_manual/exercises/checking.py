@@ -11,13 +11,13 @@ from pathlib import Path
 from nn_manual.errors import DataError, NNManualError
 from nn_manual.exercises import progress
 from nn_manual.exercises.answer import Failure
-from nn_manual.exercises.jacobians import Found, beside_the_true_one, why_none
+from nn_manual.exercises.jacobians import Found, beside_the_true_one
 from nn_manual.exercises.process import Printed, Worker, file_of, run_file
 from nn_manual.exercises.reader_file import read
 from nn_manual.exercises.reference import Reference
 from nn_manual.exercises.statement import hints
 from nn_manual.exercises.verdict import Verdict, judge
-from nn_manual.messages.text import counted, one_line, printable, shell_word, wrapped
+from nn_manual.messages.text import WIDTH, counted, one_line, printable, shell_word, wrapped
 from nn_manual.plotting.jacobians import plot_jacobians
 
 #: How often a watched file is looked at, in seconds.
@@ -91,22 +91,23 @@ def draw(checked: Checked, output: Path) -> str:
         verdict = checked.verdict
         return f"no picture: {'no gradient is wrong' if verdict.passed else verdict.first_words}"
     file = read(checked.file)
-    exercise, cases = file.reference.exercise, file.reference.cases
-    request = file.reference.request(file_of(checked.file))
-    answer, _ = run_file(request._replace(jacobian_of=wrong))
+    exercise = file.reference.exercise
     if exercise is None:
         return "no picture: the true Jacobian of a teacher's exercise isn't known"
+    request = file.reference.request(file_of(checked.file))
+    answer, _ = run_file(request._replace(jacobian_of=wrong))
     if answer.problem is not None:
         return f"no picture: {answer.problem.words}"
-    if not answer.results or isinstance(answer.results[0], Failure):
-        return f"no picture: {why_none(cases, wrong)}"
-    found = Found(int(answer.results[0]["case"]), answer.results[0]["jacobian"])
-    plot_jacobians(beside_the_true_one(exercise, cases, found, wrong), output)
+    (result,) = answer.results
+    assert not isinstance(result, Failure)
+    found = Found(int(result["case"]), result["jacobian"])
+    plot_jacobians(beside_the_true_one(exercise, file.reference.cases, found, wrong), output)
     return f"{output}: the Jacobian of {wrong}, yours and the true one"
 
 
 def watch(path: Path, say: Callable[[str], None]) -> None:
-    """Check a file now and at every save, until somebody interrupts."""
+    """Check a file now and at every save, until somebody interrupts. Each verdict has the time of day above it."""
+    say(one_line(f"watching {path}, Ctrl-C ends"))
     seen: object = ()  # not even that there is no file
     worker = Worker()
     try:
@@ -115,9 +116,10 @@ def watch(path: Path, say: Callable[[str], None]) -> None:
             if now != seen:
                 seen = now
                 try:
-                    say(str(check_file(path, worker)))
+                    said = str(check_file(path, worker))
                 except NNManualError as error:
-                    say(str(error))
+                    said = "\n".join(wrapped(str(error)))
+                say(f"{time.strftime('%H:%M:%S'):-<{WIDTH}}\n{said}")
                 worker.end()
                 worker = Worker()  # it has imported the package by the next save
             time.sleep(LOOK_EVERY)

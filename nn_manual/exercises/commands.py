@@ -18,7 +18,7 @@ from nn_manual.exercises.source import Method, bound_names, called, imports, met
 from nn_manual.exercises.started import started
 from nn_manual.exercises.statement import hints
 from nn_manual.exercises.words import told_words, written_words
-from nn_manual.messages.text import WIDTH, one_line, shell_word
+from nn_manual.messages.text import WIDTH, one_line, shell_word, wrapped
 from nn_manual.run_directory.files import write_atomically
 
 #: Wraps a line of a hint: no word is split.
@@ -48,12 +48,13 @@ def hint(text: str) -> str:
     lines = hints(exercise)
     solution = f"nn-manual exercise solution {shell_word(text)} shows ours"
     if not lines:
-        return f"{exercise.name} has no derivation: the formulas in its file say what to write. {solution}"
+        none = f"{exercise.name} has no derivation: the formulas in its file say what to write. {solution}"
+        return "\n".join(wrapped(none))
     folder = file.path.absolute().parent if file else Path.cwd()
     number = progress.note_hint(folder, exercise.name, len(lines))
     rows = [row for line in lines[:number] for row in line.splitlines()]
     words = told_words(written_words(exercise, "\n".join(row for row in rows if " = " in row)))
-    end = [solution] if number == len(lines) else []
+    end = wrapped(solution) if number == len(lines) else []
     return "\n".join([f"{number} of {len(lines)}", *map(_wrap.fill, rows), *map(_wrap.fill, filter(None, words)), *end])
 
 

@@ -20,7 +20,7 @@ from nn_manual.exercises.autograd import Autograd
 from nn_manual.exercises.every_exercise import EXERCISES, every_exercise
 from nn_manual.exercises.exercise import Exercise, NotASolution
 from nn_manual.exercises.guard import Guard
-from nn_manual.exercises.jacobians import first_wrong
+from nn_manual.exercises.jacobians import first_wrong, why_none
 from nn_manual.exercises.memory import added
 from nn_manual.exercises.solving import cases_of, failure, results_of, unfit
 
@@ -36,7 +36,7 @@ class Request(NamedTuple):
     """What a process is to run: a file, and of which exercise it is, by its name. An exercise that a teacher has made
     is that of the class in the file itself: then `title` is the name of the class, and `taken_out` are its methods.
 
-    Where `jacobian_of` names a gradient, the answer is a Jacobian and the index of its case, or nothing at all.
+    Where `jacobian_of` names a gradient, the answer is a Jacobian and the index of its case, or why there is none.
 
     `folder` is where the answer goes. The other numbers are the limits: seconds, and bytes of memory, of what is
     printed, and of each file that is written.
@@ -150,8 +150,11 @@ def run(request: Request) -> Answer:
         return Answer(problem=Failure(problem))
     guard.watch(own)
     if request.jacobian_of:
-        found = first_wrong(exercise, cases_of(exercise, is_made=False), own, request.jacobian_of)
-        return Answer([] if found is None else [{"case": np.array(found.case), "jacobian": found.jacobian}])
+        cases, wrong = cases_of(exercise, is_made=False), request.jacobian_of
+        found = first_wrong(exercise, cases, own, wrong)
+        if found is None:
+            return Answer(problem=Failure(why_none(exercise, cases, own, wrong)))
+        return Answer([{"case": np.array(found.case), "jacobian": found.jacobian}])
     return _run_cases(exercise, own, file, guard)
 
 

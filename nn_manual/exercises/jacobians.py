@@ -30,10 +30,8 @@ def first_wrong(exercise: Exercise, cases: Sequence[Case], own: Any, wrong: str)
     """The reader's Jacobian on the smallest of the cases in which a gradient of this name differs. None where each
     would be too large, or where the exercise has no upstream gradient to take back, as a loss has none.
     """
-    for index in sorted(range(len(cases)), key=lambda index: _num_entries(cases[index])):
+    for index in _drawable(cases):
         case = cases[index]
-        if not 0 < _num_entries(case) <= MOST_ENTRIES:
-            continue
         true, theirs = _jacobian(case, exercise.owner, wrong), _jacobian(case, own, wrong)
         if true is None or theirs is None or theirs.shape != true.shape:
             continue
@@ -42,14 +40,26 @@ def first_wrong(exercise: Exercise, cases: Sequence[Case], own: Any, wrong: str)
     return None
 
 
-def why_none(cases: Sequence[Case], wrong: str) -> str:
+def _drawable(cases: Sequence[Case]) -> list[int]:
+    """The cases whose Jacobian can be drawn, from small to large; the last are those of a single entry, which shows
+    less.
+    """
+    small = [index for index, case in enumerate(cases) if 0 < _num_entries(case) <= MOST_ENTRIES]
+    return sorted(small, key=lambda index: (_num_entries(cases[index]) == 1, _num_entries(cases[index])))
+
+
+def why_none(exercise: Exercise, cases: Sequence[Case], own: Any, wrong: str) -> str:
     """Why `first_wrong` has found none for a gradient that is wrong."""
-    sizes = [size for size in map(_num_entries, cases) if size]
-    if not sizes:
+    if not any(map(_num_entries, cases)):
         return f"{wrong} has no Jacobian: there is no upstream gradient to take back"
-    if min(sizes) > MOST_ENTRIES:
-        return f"{wrong} has no Jacobian that is small enough"
-    return f"your {wrong} has another shape, or no small Jacobian in which it differs"
+    small = _drawable(cases)
+    if not small:
+        return f"each Jacobian of {wrong} has more than {MOST_ENTRIES:,} entries, which can't be told apart"
+    for index in small:
+        true, theirs = _jacobian(cases[index], exercise.owner, wrong), _jacobian(cases[index], own, wrong)
+        if true is not None and (theirs is None or theirs.shape != true.shape):
+            return f"your {wrong} has another shape on {cases[index]}"
+    return f"your {wrong} is right on each input whose Jacobian has at most {MOST_ENTRIES:,} entries"
 
 
 def beside_the_true_one(exercise: Exercise, cases: Sequence[Case], found: Found, wrong: str) -> Jacobians:
@@ -57,7 +67,11 @@ def beside_the_true_one(exercise: Exercise, cases: Sequence[Case], found: Found,
     case = cases[found.case]
     true = _jacobian(case, exercise.owner, wrong)
     assert true is not None
-    return Jacobians(found.jacobian, true, _differs(found.jacobian, true), str(case), wrong.removeprefix("grad_"))
+    differs, of = _differs(found.jacobian, true), wrong.removeprefix("grad_")
+    assert isinstance(case.run, functools.partial)
+    output_shape = next(case.run.keywords[name].shape for name in UPSTREAM if name in case.run.keywords)
+    input_shape = np.shape(case.run(exercise.owner)[wrong])
+    return Jacobians(found.jacobian, true, differs, str(case), of, output_shape, input_shape)
 
 
 def _differs(theirs: Array, true: Array) -> Array:

@@ -65,7 +65,8 @@ class _Ways:
         kinds = {i: _SIZES.sub(", other sizes", inputs[i][1]) for i in asked}
         settings = {i: inputs[i][0] for i in asked}
         values = _with_value(settings)
-        names = [*_by_part(kinds), kinds, *(_by_value(asked, value, own) for value, own in values.items()), settings]
+        wholes = {i: _whole(kind) for i, kind in kinds.items()}
+        names = [*_by_part(kinds), wholes, *(_by_value(asked, value, own) for value, own in values.items()), settings]
         self._groups = [_groups(way, wrong) for way in names]
         #: The inputs that have a setting, or all settings, in common.
         self.places = {f"with {value}": own for value, own in values.items()}
@@ -96,6 +97,12 @@ def _said(groups: dict[str, list[bool]], say: Sayings, *, is_pure: bool) -> str:
     if len(good) < len(bad) and is_pure:
         return f"{say.wrong} on {say.every} but {_listed(good)}."
     return f"{say.wrong} on {_listed(bad)}.{f' {say.others} on {_listed(good)}.' if good else ''}"
+
+
+def _whole(kind: str) -> str:
+    """A kind of several parts as one of a list: "random input (a batch of 1)"."""
+    first, _, rest = kind.partition(", ")
+    return f"{first} ({rest})" if rest else first
 
 
 def _by_part(kinds: dict[int, str]) -> Iterator[dict[int, str]]:

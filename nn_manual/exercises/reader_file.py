@@ -114,8 +114,8 @@ def _of_teachers(path: Path) -> str:
     asked = [f"{made.title}, of {made.name}{ENDING}" for made in _made_near(path)]
     if asked:
         return f": it needs a class {' or '.join(dict.fromkeys(asked))}"
-    places = "the current folder, beside the file, and in the folder around it"
-    return f"; that of a teacher's needs its {ENDING} file, which was looked for in {places}"
+    places = "the current folder, beside the file, or in the folder above"
+    return f"; a teacher's exercise needs its {ENDING} file, and none is in {places}"
 
 
 def _made_near(path: Path) -> Iterator[Reference]:

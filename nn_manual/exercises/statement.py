@@ -140,10 +140,24 @@ def _words(formula: _Formula) -> set[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """The sentences of paragraphs, and the lines of blocks."""
+    """The sentences of paragraphs, and the lines of blocks. A sentence that goes on with a block has its first line."""
+    begun = ""
     for paragraph in text.split("\n\n"):
         if paragraph.startswith("    "):
-            yield from (line.strip() for line in paragraph.splitlines())
-        else:
-            for sentence in filter(None, re.split(r"(?<=[.]) (?=[A-Z`\d])", " ".join(paragraph.split()))):
-                yield textwrap.fill(sentence, WIDTH - 2, break_long_words=False)
+            first, *others = (line.strip() for line in paragraph.splitlines())
+            yield f"{begun}\n  {first}" if begun else first
+            yield from others
+            begun = ""
+            continue
+        if begun:
+            yield begun
+        *sentences, begun = (
+            textwrap.fill(sentence, WIDTH - 2, break_long_words=False)
+            for sentence in re.split(r"(?<=[.]) (?=[A-Z`\d])", " ".join(paragraph.split()))
+        )
+        yield from sentences
+        if begun.endswith("."):
+            yield begun
+            begun = ""
+    if begun:
+        yield begun

@@ -212,7 +212,8 @@ class _Compared:
         looks = looks_like(theirs, right)
         if all(self._reference.inputs[i][1].startswith("tied") for i in wrong):
             looks = "it differs at ties or kinks only"
-        lines = [f"{name} is wrong. {cause}" if cause else f"{name} is wrong: {looks}."]
+        is_wrong = f"{name} {'are' if name.startswith('parameters') else 'is'} wrong"
+        lines = [f"{is_wrong}. {cause}" if cause else f"{is_wrong}: {looks}."]
         setting, kind = self._reference.inputs[case]
         if theirs.shape == right.shape:
             index = worst(theirs, right)

@@ -25,9 +25,10 @@ def test_from_the_list_to_the_solution(capsys: pytest.CaptureFixture[str]) -> No
     file = Path("layer_norm.py")
     file.write_text(file.read_text().replace(OPEN, RIGHT))
     assert main(["exercise", "check", "layer_norm.py"]) == 0
-    assert capsys.readouterr().out.endswith("Everything is right.\nThe next one: nn-manual exercise start batch_norm1d\n")
+    said = "Everything is right.\nThe next one: nn-manual exercise start batch_norm1d\n"
+    assert capsys.readouterr().out.endswith(said)
     assert main(["exercise", "hint", "layer_norm"]) == 0
-    assert capsys.readouterr().out.startswith("1 of 16\n  Derivation, ")
+    assert capsys.readouterr().out.startswith("1 of 15\n  Derivation, ")
     assert main(["exercise"]) == 0
     assert "layer_norm (solved, 1 hint)," in capsys.readouterr().out
     assert main(["exercise", "solution", "layer_norm.py"]) == 0
@@ -51,6 +52,7 @@ def test_a_wrong_gradient_has_status_3(capsys: pytest.CaptureFixture[str]) -> No
         (["check", "nowhere.py"], "nowhere.py: No such file or directory"),
         (["check", "mine.py"], "mine.py:1: it isn't Python yet: '(' was never closed"),
         (["check", "mine.py", "--picture", "it.txt"], "it.txt: the name of a figure must end in .png, .svg, .pdf"),
+        (["list"], "without a command, nn-manual exercise lists the exercises"),
         (["hint", "squar"], "there is no exercise 'squar'; did you mean 'square'?"),
         (["solution", "mine.py"], "mine.py:1: it isn't Python yet: '(' was never closed"),
         (["make", "my_layers.py:Swish", "-o", "swish.txt"], "--output swish.txt: the exercise is a Python file, .py"),

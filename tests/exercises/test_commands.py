@@ -81,7 +81,7 @@ def test_hints_have_room_in_80_columns() -> None:
 def test_hints_of_a_file_are_counted_beside_it() -> None:
     Path("inner").mkdir()
     Path("inner/mine.py").write_text(layer_norm(RIGHT))
-    assert hint("inner/mine.py").startswith("1 of 16\n")
+    assert hint("inner/mine.py").startswith("1 of 15\n")
     assert progress.done(Path("inner")) == {"layer_norm": progress.Done(hints=1)}
     assert progress.done(Path()) == {}
 

@@ -11,7 +11,7 @@ import pytest
 from nn_manual import layers
 from nn_manual.arrays import Array
 from nn_manual.exercises.every_exercise import find_exercise
-from nn_manual.exercises.jacobians import beside_the_true_one, first_wrong
+from nn_manual.exercises.jacobians import beside_the_true_one, first_wrong, why_none
 from nn_manual.ops import matmul
 from nn_manual.ops.operation import operation
 
@@ -55,7 +55,24 @@ def test_an_operation_has_one_for_each_operand() -> None:
     assert first_wrong(exercise, exercise.cases(), own, "grad_b") is None
 
 
+def test_a_single_entry_shows_less_than_several() -> None:
+    exercise = find_exercise("square")
+    cases = exercise.cases()
+
+    @operation(analytic=True)
+    def own(input: Array, /) -> Any:
+        return input * input, lambda grad: grad * input
+
+    first = first_wrong(exercise, cases, own, "grad_input")
+    assert first is not None
+    found = beside_the_true_one(exercise, cases, first, "grad_input")
+    assert found.output_shape == found.input_shape == (4,)
+
+
 @pytest.mark.parametrize("name", ["mse_loss", "sgd"])
 def test_without_an_upstream_gradient_there_is_none(name: str) -> None:
     exercise = find_exercise(name)
-    assert first_wrong(exercise, exercise.cases(), exercise.owner, "grad_prediction") is None
+    own, cases = exercise.owner, exercise.cases()
+    assert first_wrong(exercise, cases, own, "grad_prediction") is None
+    said = "grad_prediction has no Jacobian: there is no upstream gradient to take back"
+    assert why_none(exercise, cases, own, "grad_prediction") == said

@@ -18,8 +18,8 @@ INPUTS = [
     [
         (range(10), "It is wrong on every input."),
         ([1, 6], "It is wrong on tied input. It is right on random input and zero input."),
-        ([3, 8], "It is wrong on random input, a batch of 1. It is right on random input; tied input; zero input; and "
-         "random input, other sizes."),
+        ([3, 8], "It is wrong on random input (a batch of 1). It is right on random input, tied input, zero input and "
+         "random input (other sizes)."),
         (range(5, 10), "It is wrong on A(2). It is right on A()."),
         ([0, 1, 3, 4, 5, 6, 8, 9], "It is wrong on every input but zero input."),
         ([1], "It is wrong on A() alone. There it is wrong on tied input. It is right on random input and zero input."),

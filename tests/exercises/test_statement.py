@@ -38,7 +38,7 @@ def test_formulas_of_an_optimizer_stay() -> None:
 def test_hints_are_the_derivation_and_then_the_formulas() -> None:
     given = hints(find_exercise("linear"))
     assert given[0].startswith("Derivation, with n over the batch")
-    assert given[1].startswith("d output[n, o] / d input[n, i]  = weight[o, i]")
+    assert given[0].splitlines()[-1].startswith("  d output[n, o] / d input[n, i]  = weight[o, i]")
     assert given[-3:] == [
         "grad_input  = grad_output @ weight",
         "grad_weight = rows(grad_output).T @ rows(input)",
@@ -49,6 +49,19 @@ def test_hints_are_the_derivation_and_then_the_formulas() -> None:
 def test_what_comes_behind_a_derivation_is_no_hint() -> None:
     assert not any("Raises" in hint for hint in hints(find_exercise("layer_norm")))
     assert not any("In floating point" in hint for hint in hints(find_exercise("cross_entropy_loss")))
+
+
+@pytest.mark.parametrize("name", every_exercise().exercises)
+def test_no_hint_ends_where_a_formula_follows(name: str) -> None:
+    for hint in hints(find_exercise(name)):
+        assert hint.endswith(".") or "=" in hint.splitlines()[-1], hint
+
+
+def test_a_sentence_has_the_formula_that_it_announces() -> None:
+    assert hints(find_exercise("matmul"))[0] == (
+        "Derivation: for two matrices, answer[i, j] = sum_l a[i, l] b[l, j], so\n"
+        "  d answer[i, j] / d a[i, l] = b[l, j]  and  grad_a[i, l] = sum_j grad_answer[i, j] b[l, j]"
+    )
 
 
 @pytest.mark.parametrize("name", every_exercise().exercises)

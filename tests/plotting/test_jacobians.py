@@ -52,6 +52,16 @@ def test_ticks_stand_at_places_and_frames_have_room(rows: int) -> None:
     assert not any(frame.get_clip_on() for frame in axes.patches)
 
 
+def test_an_index_of_several_dimensions_marks_each_place() -> None:
+    axes = draw_jacobians(BOTH._replace(output_shape=(2,), input_shape=(1, 3))).axes[0]
+    assert axes.get_xlabel() == "weight, shape (1, 3)"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0, 0", "0, 1", "0, 2"]
+    assert axes.get_ylabel() == "output"
+    many = np.ones((2, 48))
+    axes = draw_jacobians(Jacobians(many, many, many == 0, "", "input", (2, 1), (4, 12))).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()][:4] == ["0, 0", "0, 4", "0, 8", "1, 0"]
+
+
 def test_a_file_has_an_ending_of_a_figure(tmp_path: Path) -> None:
     assert plot_jacobians(BOTH, tmp_path / "a.svg").read_text().count("<svg") == 1
     with pytest.raises(ConfigError, match="must end in"):
