@@ -120,6 +120,7 @@ def test_the_solution_of_an_operation_is_its_rule() -> None:
     said = solution("multiply")
     assert "lambda grad_answer: unbroadcast(grad_answer * b, a.shape)" in said
     assert "Derivation" not in said
+    assert " import error" not in solution("power")  # the name of an exception that it catches
 
 
 def test_the_path_goes_on_in_the_next_chapter() -> None:

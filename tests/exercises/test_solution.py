@@ -60,3 +60,12 @@ def test_it_passes_in_a_process(name: str, tmp_path: Path) -> None:
     path.write_text(solved(find_exercise(name)))
     verdict = check_file(path).verdict
     assert verdict.passed, str(verdict)
+
+
+def test_super_in_the_place_of_it_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "file.py"
+    path.write_text(solved(find_exercise("residual")).replace("super(layers.Residual, self)", "super()"))
+    assert check_file(path).verdict.first_words.endswith(
+        "it calls nn_manual's own Residual.backward: write it yourself, with super(layers.Residual, self).backward "
+        "for the one behind it"
+    )

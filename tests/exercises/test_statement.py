@@ -28,6 +28,7 @@ def test_the_base_says_what_a_class_of_a_family_computes() -> None:
     shown = statement(find_exercise("conv1d"))
     assert shown.startswith("Convolution of sequences")
     assert "output      = weight @ columns(input) + bias" in shown
+    assert statement(find_exercise("causal_self_attention")).count("Multi-head self-attention") == 1
 
 
 def test_formulas_of_an_optimizer_stay() -> None:
