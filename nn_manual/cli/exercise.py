@@ -110,7 +110,8 @@ def start(options: argparse.Namespace) -> int:
     from nn_manual.exercises.commands import start
 
     path = start(options.name, options.output)
-    _say(f"{path}; to check it: nn-manual exercise check {shell_word(path)}")
+    print(one_line(f"{path} is yours to complete."))
+    print(one_line(f"To check it: nn-manual exercise check {shell_word(path)}"))
     return 0
 
 

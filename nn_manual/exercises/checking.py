@@ -119,7 +119,7 @@ def watch(path: Path, say: Callable[[str], None]) -> None:
                     said = str(check_file(path, worker))
                 except NNManualError as error:
                     said = "\n".join(wrapped(str(error)))
-                say(f"{time.strftime('%H:%M:%S'):-<{WIDTH}}\n{said}")
+                say(f"{time.strftime('%H:%M:%S '):-<{WIDTH}}\n{said}")
                 worker.end()
                 worker = Worker()  # it has imported the package by the next save
             time.sleep(LOOK_EVERY)

@@ -46,15 +46,15 @@ def hint(text: str) -> str:
     if exercise is None:
         return f"{text} is an exercise of a teacher's, which has no hints"
     lines = hints(exercise)
-    solution = f"nn-manual exercise solution {shell_word(text)} shows ours"
+    solution = one_line(f"For our solution: nn-manual exercise solution {shell_word(text)}")
     if not lines:
-        none = f"{exercise.name} has no derivation: the formulas in its file say what to write. {solution}"
-        return "\n".join(wrapped(none))
+        none = wrapped(f"{exercise.name} has no derivation: the formulas in its file say what to write.")
+        return "\n".join([*none, solution])
     folder = file.path.absolute().parent if file else Path.cwd()
     number = progress.note_hint(folder, exercise.name, len(lines))
     rows = [row for line in lines[:number] for row in line.splitlines()]
     words = told_words(written_words(exercise, "\n".join(row for row in rows if " = " in row)))
-    end = wrapped(solution) if number == len(lines) else []
+    end = [solution] if number == len(lines) else []
     return "\n".join([f"{number} of {len(lines)}", *map(_wrap.fill, rows), *map(_wrap.fill, filter(None, words)), *end])
 
 

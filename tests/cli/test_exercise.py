@@ -22,7 +22,9 @@ def test_from_the_list_to_the_solution(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["exercise"]) == 0
     assert capsys.readouterr().out.startswith("Calculus of arrays\n  square, tanh, ")
     assert main(["exercise", "start", "layer_norm"]) == 0
-    assert capsys.readouterr().out == "layer_norm.py; to check it: nn-manual exercise check layer_norm.py\n"
+    assert capsys.readouterr().out == (
+        "layer_norm.py is yours to complete.\nTo check it: nn-manual exercise check layer_norm.py\n"
+    )
     file = Path("layer_norm.py")
     file.write_text(file.read_text().replace(OPEN, RIGHT))
     assert main(["exercise", "check", "layer_norm.py"]) == 0

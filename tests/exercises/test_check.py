@@ -233,7 +233,7 @@ def test_watch_checks_at_every_save() -> None:
     assert said[0] == "watching tanh_layer.py, Ctrl-C ends"
     assert "grad_input  WRONG" in said[1]
     line, _, shown = said[2].partition("\n")
-    assert re.fullmatch(r"\d\d:\d\d:\d\d-{72}", line)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d -{71}", line)
     assert shown.startswith("tanh_layer.py:1: it isn't Python yet")
     assert "Everything is right." in said[3]
 

@@ -66,7 +66,7 @@ def test_each_hint_shows_one_line_more_up_to_the_solution() -> None:
     first, second = hint("square").splitlines(), hint("square").splitlines()
     assert first == ["1 of 2", "  Derivation: (x + h)**2 = x**2 + 2 x h + h**2; the term linear in h is 2 x h."]
     assert second[1:3] == [*first[1:], "  grad_input = grad_answer * 2 * input"]
-    assert second == ["2 of 2", *second[1:3], "nn-manual exercise solution square shows ours"]
+    assert second == ["2 of 2", *second[1:3], "For our solution: nn-manual exercise solution square"]
     assert hint("square").splitlines() == second
 
 
