@@ -91,7 +91,8 @@ def test_the_gradient_that_fails_and_those_behind_it() -> None:
     assert rows["grad_a"] == "FAILS on 12 of 24 inputs, right on the others"
     assert rows["grad_b"] == "not reached on 12 of 24 inputs, right on the others"
     rows = {row.name: row.words for row in judged("linear", "def backward(self, saved, grad_output): 1 / 0").rows}
-    assert rows["grad_input"] == rows["grad_weight"] == "not reached on all 41 inputs"  # which of three it would have written isn't known
+    # Which of three it would have written isn't known.
+    assert rows["grad_input"] == rows["grad_weight"] == "not reached on all 41 inputs"
 
 
 def test_wrong_values_come_before_an_error() -> None:
