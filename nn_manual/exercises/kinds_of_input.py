@@ -11,6 +11,7 @@ from nn_manual.messages.text import listed
 #: At most so many kinds are listed.
 LISTED = 5
 _SIZES = re.compile(r", shape \([\d, ]+\)")
+_BRACKETS = re.compile(r"\([^()]*\)")
 #: A setting in the text of a component: dilation=2, axis=(0, 2).
 _SETTING = re.compile(r"\b(?P<name>\w+)=(?:\([^()]*\)|\[[^\[\]]*\]|[^,()\[\]]+)")
 
@@ -141,4 +142,5 @@ def _listed(names: Sequence[str]) -> str:
     shown = list(names[:LISTED])
     if len(names) > LISTED:
         shown.append(f"{len(names) - LISTED} more")
-    return listed(shown, "; " if any(", " in name or " and " in name for name in shown) else ", ")
+    bare = [_BRACKETS.sub("", name) for name in shown]
+    return listed(shown, "; " if any(", " in name or " and " in name for name in bare) else ", ")

@@ -62,6 +62,13 @@ def test_a_setting_that_is_to_blame_is_told(wrong: list[int], said: str) -> None
     assert where_wrong(SETTINGS, wrong, range(12), Sayings()) == said
 
 
+def test_commas_in_brackets_need_no_semicolons() -> None:
+    inputs = [(f"P({number}, 2)", "random input") for number in range(4)]
+    assert where_wrong(inputs, [0, 1], range(4), Sayings()) == (
+        "It is wrong on P(0, 2) and P(1, 2). It is right on P(2, 2) and P(3, 2)."
+    )
+
+
 def test_names_with_commas_are_listed_with_semicolons() -> None:
     inputs = [(f"sum of 3, axis=({axis}, {axis})", "random input") for axis in range(4)]
     assert where_wrong(inputs, [0, 1], range(4), Sayings()).startswith(
