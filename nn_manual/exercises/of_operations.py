@@ -23,6 +23,8 @@ SEED = 0
 KINDS = ("random", "tied", "negative", "tiny")
 #: A kind for power alone: a base of 0, whose powers of 1 and more have gradients.
 ZERO_BASE = "zero base"
+#: A kind for softmax and logsumexp: exp overflows, and the right gradients are finite.
+LARGE = "large"
 
 
 class OperationExercise(Exercise):
@@ -39,6 +41,8 @@ class OperationExercise(Exercise):
     def _kinds(self, case: OperationCase) -> tuple[str, ...]:
         if case.operation is ops.power:
             return ("random", "tied", ZERO_BASE)
+        if case.operation in (ops.softmax, ops.logsumexp):
+            return (*KINDS, LARGE)
         return ("random", "tied") if case.positive else KINDS
 
     def _case(self, case: OperationCase, kind: str) -> Case:
@@ -47,6 +51,8 @@ class OperationExercise(Exercise):
         if kind == ZERO_BASE:
             few = ([0.0, 2.0], [1.0, 3.0])
             operands = [generator.choice(values, shape) for values, shape in zip(few, case.shapes, strict=True)]
+        elif kind == LARGE:
+            operands = [1e3 * draw("random", shape, "float64", generator) for shape in case.shapes]
         else:
             operands = [draw(kind, shape, "float64", generator, domain) for shape in case.shapes]
         answer = self.owner(*operands, **case.options)
