@@ -66,4 +66,4 @@ def failure(error: BaseException, file: str) -> Failure:
     words = str(error) if isinstance(error, NotASolution) else words_of(error)
     if isinstance(error, ValueError) and "read-only" in words:
         words = "it writes into its input, which other code still reads"
-    return Failure(words, (lines[-1] or 0) if lines else 0)
+    return Failure(words, (lines[-1] or 0) if lines else getattr(error, "line", 0))

@@ -8,19 +8,21 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from nn_manual import ops
 from nn_manual.exercises.exercise import Exercise
+from nn_manual.exercises.formula_words import WORDS_OF_OPERATIONS
 from nn_manual.exercises.of_nets import NetExercise, started_net
+from nn_manual.exercises.of_operations import end_of
 from nn_manual.exercises.source import Method, called, imports, method, opened
-from nn_manual.exercises.statement import statement
+from nn_manual.exercises.statement import formulas_back, statement
 from nn_manual.messages.text import shell_word
+from nn_manual.ops import Operation
 
 
 def started(exercise: Exercise, file_name: str) -> str:
     """The text of the file, which will have this name."""
     if isinstance(exercise, NetExercise):
         return head(exercise, file_name) + started_net(exercise)
-    if isinstance(exercise.owner, ops.Operation):
+    if isinstance(exercise.owner, Operation):
         return head(exercise, file_name) + _started_operation(exercise)
     owner: type = exercise.owner
     given = [one for one in called(owner, exercise.given) if one.name not in exercise.taken_out]
@@ -60,19 +62,24 @@ def _started_operation(exercise: Exercise) -> str:
     first = lines[: tree.body[0].lineno - 1]
     parts = [docstring(statement(exercise), "    ")]
     kept = [lines[one.lineno - 1 : one.end_lineno] for one in _leading_to(answer, statements)]
-    parts += ["\n".join(line for one in kept for line in one)] if kept else []
-    names = [name.arg for name in [*tree.args.posonlyargs, *tree.args.args]]
+    if not isinstance(answer, ast.Name):
+        kept.append([f"    answer = {ast.unparse(answer)}"])
+    parts.append("\n".join(line for one in kept for line in one))
     if isinstance(backwards[0], ast.Starred):
-        assert tree.args.vararg is not None
-        operands = tree.args.vararg.arg
         parts.append(_OF_ANY_NUMBER)
-        returned = f"*(backward_of(position) for position in range(len({operands})))"
     else:
-        parts += [_of_one(name) for name in names]
-        returned = ", ".join(f"grad_{name}" for name in names)
-    parts.append(f"    return {ast.unparse(answer)}, {returned}")
+        parts += [_of_one(name.arg) for name in [*tree.args.posonlyargs, *tree.args.args]]
+    parts.append(f"    {end_of(exercise.owner)}")
     text = "\n".join([*first, "\n\n".join(parts), ""])
-    return f"{imports([Method(exercise.name, text, rule.__module__)])}\n\n\n{text}"
+    return f"{imports([Method(exercise.name, text, rule.__module__), *_for_hints(exercise)])}\n\n\n{text}"
+
+
+def _for_hints(exercise: Exercise) -> Iterator[Method]:
+    """What a hint reads that the rule itself doesn't."""
+    read = {name for hint in formulas_back(exercise) for name in _names(ast.parse(hint), ast.Load)}
+    for word, function in {"np": Operation, **WORDS_OF_OPERATIONS}.items():
+        if word == "np" or word in read:
+            yield Method(word, f"def hint():\n    {word}", function.__module__)
 
 
 def _of_one(name: str) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.source import plain_text
@@ -78,10 +82,27 @@ def hints(exercise: Exercise) -> list[str]:
     text = plain_text(exercise.owner)
     found = _DERIVATION.search(text)
     derivation = [] if found is None else [*_sentences(_up_to(_AFTER, text[found.start() :]))]
-    paragraphs = _before_derivation(text).split("\n\n")
+    return [*derivation, *formulas_back(exercise)]
+
+
+def formulas_back(exercise: Exercise) -> list[str]:
+    """The formulas of the way back. Those of an operation are code that runs in the reader's file."""
+    paragraphs = _before_derivation(plain_text(exercise.owner)).split("\n\n")
     formulas = [formula for paragraph in paragraphs for formula in _formulas(paragraph)]
     kept = _kept(formulas)
-    return [*derivation, *(textwrap.dedent(formula.text) for formula in formulas if formula not in kept)]
+    texts = [textwrap.dedent(formula.text) for formula in formulas if formula not in kept]
+    if not exercise.is_function:
+        return texts
+    own = {name for formula in formulas for name in formula.names} | {*inspect.signature(exercise.owner).parameters}
+    return [_with_numpy(ast.parse(text), own) for text in texts]
+
+
+def _with_numpy(formula: ast.Module, own: set[str]) -> str:
+    """A formula in which NumPy's functions are called by their full names."""
+    for node in ast.walk(formula):
+        if isinstance(node, ast.Name) and hasattr(np, node.id) and node.id not in own:
+            node.id = f"np.{node.id}"
+    return ast.unparse(formula)
 
 
 def order(exercise: Exercise) -> list[str]:
