@@ -22,9 +22,12 @@ _DERIVATION = re.compile(r"\bDerivation\b(?=[:,])")
 _AFTER = re.compile(r"(?:^|(?<=[.\n]) ?)(?:Source|Raises|In floating point)\b", re.MULTILINE)
 #: The same in a teacher's docstring, which may have any layout.
 _DERIVED = re.compile(r"^\W*(?:derivation|proof|backward|gradients?|way back)\b", re.MULTILINE | re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.]) (?=[A-Z`\d]|torch )")
 _OF_WAY_BACK = re.compile(r"grad|\bderivatives?\b|\bd\w*/d\w", re.IGNORECASE)
 #: Where another formula begins in the same line.
 _NEXT = re.compile(r"[,;]\s{2,}(?=[\w.]+ *= )|[,;]\s+(?=(?:grad|derivative)[\w.]* *= )")
+#: A sentence about the slope where a function has several.
+_AT_KINKS = re.compile(r"\b(?:tie|ties|tied|kinks?|torch takes)\b")
 _LINE = re.compile(r"(?P<names>[\w.]+(?:, \w+)*)(?:\[[^=]*\])? *=(?!=) ")
 
 
@@ -105,6 +108,14 @@ def _with_numpy(formula: ast.Module, own: set[str]) -> str:
     return ast.unparse(formula)
 
 
+def said_of_kinks(exercise: Exercise) -> str:
+    """The sentences of the docstring about ties and kinks; empty where it has none."""
+    paragraphs = plain_text(exercise.owner).split("\n\n")
+    prose = (" ".join(paragraph.split()) for paragraph in paragraphs if not paragraph.startswith("    "))
+    sentences = (each for paragraph in prose for each in _SENTENCE_END.split(paragraph) if _AT_KINKS.search(each))
+    return " ".join(each.removeprefix("Derivation: ") for each in sentences)
+
+
 def order(exercise: Exercise) -> list[str]:
     """The names of formulas in the order of the docstring."""
     if own := exercise.formulas():
@@ -166,5 +177,5 @@ def _sentences(text: str) -> Iterator[str]:
         if paragraph.startswith("    "):
             yield from (line.strip() for line in paragraph.splitlines())
         else:
-            for sentence in filter(None, re.split(r"(?<=[.]) (?=[A-Z`\d])", " ".join(paragraph.split()))):
+            for sentence in filter(None, _SENTENCE_END.split(" ".join(paragraph.split()))):
                 yield textwrap.fill(sentence, WIDTH - 2, break_long_words=False)

@@ -10,7 +10,15 @@ import numpy as np
 
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.causes import cause_of
-from nn_manual.exercises.differences import agrees, has_no_number, looks_like, of_others, two_numbers, worst
+from nn_manual.exercises.differences import (
+    agrees,
+    has_no_number,
+    looks_like,
+    of_others,
+    of_ties,
+    two_numbers,
+    worst,
+)
 from nn_manual.exercises.kinds_of_input import where_wrong
 from nn_manual.exercises.memory import no_number
 from nn_manual.exercises.reference import Reference
@@ -196,9 +204,11 @@ class _Compared:
             return [no_number(self._reference.owner, name), self._where(name, wrong)]
         cause = cause_of(self._reference, self._theirs, name)
         looks = looks_like(theirs, right)
-        if all(self._reference.inputs[i][1].startswith("tied") for i in wrong):
+        of_kinks = of_ties(self._reference, wrong)
+        if of_kinks is not None:
             looks = "it differs at ties or kinks only"
         lines = [f"{name} is wrong. {cause}" if cause else f"{name} is wrong: {looks}."]
+        lines += [f"The docstring says of ties and kinks: {of_kinks}"] if of_kinks else []
         setting, kind = self._reference.inputs[case]
         if theirs.shape == right.shape:
             index = worst(theirs, right)

@@ -1,0 +1,91 @@
+"""What is said of wrong operations: at ties, where a number is infinite, and where the code fails on some inputs."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from student import solution
+
+from nn_manual.exercises.answer import Answer
+from nn_manual.exercises.every_exercise import find_exercise
+from nn_manual.exercises.reference import Reference, made_reference
+from nn_manual.exercises.solving import results_of
+from nn_manual.exercises.verdict import judge
+
+
+@functools.cache
+def right(name: str) -> Reference:
+    exercise = find_exercise(name)
+    return made_reference(exercise, exercise.cases())
+
+
+def said(name: str, code: str) -> str:
+    """What a file with this code is told."""
+    found = results_of(right(name).cases, solution(find_exercise(name), code), "")
+    return " ".join(judge(right(name), Answer(found), "file").explanation)
+
+
+#: Gradients that are right but at ties and kinks, and what the docstring says of these.
+AT_KINKS = {
+    "relu": (
+        "def relu(input, /): return np.maximum(input, 0), lambda g: np.where(input >= 0, g, 0)",
+        "At the kink any value in [0, 1] is a subgradient; torch takes 0.",
+    ),
+    "abs": (
+        "def abs(input, /): return np.abs(input), lambda g: np.where(input >= 0, g, -g)",
+        "torch takes 0, which is sign(0).",
+    ),
+    "clip": (
+        """def clip(input, /, *, min=-np.inf, max=np.inf):
+        return np.clip(input, min, max), lambda g: np.where((input > min) & (input < max), g, 0)""",
+        "At the limits, which are kinks,",
+    ),
+    "maximum": (
+        """def maximum(a, b, /):
+        back = lambda g: unbroadcast(np.where(a >= b, g, 0), a.shape)
+        return np.maximum(a, b), back, lambda g: unbroadcast(np.where(a < b, g, 0), b.shape)""",
+        "torch takes 1/2 for each.",
+    ),
+    "minimum": (
+        """def minimum(a, b, /):
+        back = lambda g: unbroadcast(np.where(a <= b, g, 0), a.shape)
+        return np.minimum(a, b), back, lambda g: unbroadcast(np.where(a > b, g, 0), b.shape)""",
+        "At a tie, torch takes the slope 1/2 for each operand.",
+    ),
+    "max": (
+        """def max(input, /, *, axis=None, keepdims=False):
+        back = lambda g: (input == input.max(axis, keepdims=True)) * spread(np.asarray(g), input.shape, axis)
+        return np.max(input, axis, keepdims=keepdims), back""",
+        "along an axis, the first of them has the share 1.",
+    ),
+    "min": (
+        """def min(input, /, *, axis=None, keepdims=False):
+        back = lambda g: (input == input.min(axis, keepdims=True)) * spread(np.asarray(g), input.shape, axis)
+        return np.min(input, axis, keepdims=keepdims), back""",
+        "along an axis, it takes the share 1 for the first of them.",
+    ),
+    "leaky_relu": (
+        """def backward(self, saved, grad_output):
+    return np.where(saved >= 0, 1, self.negative_slope) * grad_output""",
+        "At 0 torch takes the slope of the lower line.",
+    ),
+    "l1_loss": (
+        """def derivative(self, saved):
+    return np.where(saved >= 0, 1.0, -1.0)""",
+        "At 0 there is a kink; any value in [-1, 1] is a subgradient, and torch takes 0.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AT_KINKS)
+def test_at_kinks_the_docstring_has_the_word(name: str) -> None:
+    code, of_kinks = AT_KINKS[name]
+    told = said(name, code)
+    assert "The docstring says of ties and kinks: " in told
+    assert of_kinks in told
+
+
+def test_away_from_kinks_nothing_is_said_of_them() -> None:
+    told = said("relu", "def relu(input, /): return np.maximum(input, 0), lambda g: np.where(input > 0, 2 * g, 0)")
+    assert "kinks" not in told
