@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nn_manual.exercises.change import LEFT_OUT, TURNED, Change, instead, text, without
+from nn_manual.exercises.change import ANOTHER, LEFT_OUT, TURNED, Change, instead, text, without
 from nn_manual.exercises.changes_of_calls import NAMES, REDUCTIONS, called, of_call, weighted
 from nn_manual.exercises.changes_of_chains import of_matmul, of_power, of_product, of_sum
 from nn_manual.exercises.changes_of_names import of_constant, of_index, of_name, of_whole
@@ -38,6 +38,8 @@ def changes_of(
             case ast.BinOp(left, ast.MatMult(), right):
                 yield from of_matmul(node, left, right)
             case ast.BinOp(left, ast.FloorDiv() | ast.Mod(), right):
+                counts = (ast.parse(size, mode="eval").body for size in sizes)
+                yield from (instead(node, count, ANOTHER) for count in counts)
                 yield instead(node, left, LEFT_OUT)
                 yield instead(node, right, TURNED)
                 yield instead(node, ast.BinOp(left, ast.Div(), right), TURNED)
@@ -76,7 +78,10 @@ def changes_of(
             case ast.Name("step" | "count"):
                 for one in (ast.Sub(), ast.Add()):
                     yield instead(node, ast.BinOp(node, one, ast.Constant(1)), TURNED)
-            case ast.Name(name) if name in names:
+            case ast.Name("axis"):
+                for other in ("0", "-1", "None"):
+                    yield instead(node, ast.parse(other, mode="eval").body, TURNED)
+            case ast.Name(name) if name in names and not _is_measured(parent):
                 yield from of_name(node, names, functions)
             case ast.Name(name) if name in NAMES and not _is_called(node, parent):
                 for other_name in NAMES[name]:
@@ -99,6 +104,11 @@ def _walk(node: ast.AST, parent: ast.AST | None) -> Iterator[tuple[ast.AST, ast.
 
 def _continues(parent: ast.AST | None, kinds: tuple[type[ast.operator], ...]) -> bool:
     return isinstance(parent, ast.BinOp) and isinstance(parent.op, kinds)
+
+
+def _is_measured(parent: ast.AST | None) -> bool:
+    """Whether only the shape of an array is read: its numbers aren't confused with another's there."""
+    return isinstance(parent, ast.Attribute) and parent.attr == "shape"
 
 
 def _is_called(node: ast.AST, parent: ast.AST | None) -> bool:

@@ -13,10 +13,14 @@ from nn_manual.exercises.candidates import Candidate, Names, Text, local_changes
 from nn_manual.exercises.changes_of_calls import FUNCTIONS
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formulas import Formula, formulas
+from nn_manual.exercises.wrong_forms import WRONG_FORMS
+from nn_manual.ops import Operation
 from nn_manual.optim import Optimizer
 
 #: What a formula takes for the size that it divides by, of the first of its names.
 SIZES = ("{}.size", "{}.shape[0]", "{}.shape[-1]", "({0}.size // {0}.shape[1])", "({0}.size // {0}.shape[-1])")
+#: The same in operations, whose answer may be smaller.
+OF_REDUCTIONS = ("({}.size // answer.size)", "answer.size")
 #: What the formulas of losses call the sizes of a batch.
 COUNTS = ("N", "rows", "classes", "batch")
 
@@ -28,7 +32,7 @@ class FormulaText(Text):
 
     def __init__(self, exercise: Exercise, cases: Sequence[Case]) -> None:
         super().__init__()
-        self.cases = cases
+        self.cases, self._owner = cases, exercise.owner
         self.lines = exercise.formulas() or _lines(exercise.owner)
         self.units = [_assignment(line) for line in self.lines]
         self._before: dict[int, list[dict[str, Any]]] = {}
@@ -116,7 +120,7 @@ class FormulaText(Text):
     def _base(self, number: int) -> dict[str, Any]:
         if number not in self._bases:
             case = self.cases[number]
-            self._bases[number] = {**vars(np), **vars(case.instance), **case.known}
+            self._bases[number] = {**vars(np), **WRONG_FORMS, **vars(case.instance), **case.known}
         return self._bases[number]
 
     def _names(self, base: dict[str, Any], results: dict[str, Any]) -> Names:
@@ -130,7 +134,8 @@ class FormulaText(Text):
         arrays = [name for name, value in known.items() if isinstance(value, np.ndarray)]
         first = next((name for name in ("input", *arrays) if name in known), None)
         own = [name for name in COUNTS if isinstance(known.get(name), int)]
-        return own if own or first is None else [size.format(first) for size in SIZES]
+        sizes = (*SIZES, *(OF_REDUCTIONS if isinstance(self._owner, Operation) else ()))
+        return own if own or first is None else [size.format(first) for size in sizes]
 
 
 class UpdateText(FormulaText):
@@ -143,7 +148,6 @@ class UpdateText(FormulaText):
     def __init__(self, exercise: Exercise, cases: Sequence[Case], without_decay: bool) -> None:
         super().__init__(exercise, cases)
         self._without_decay = without_decay
-        self._owner = exercise.owner
         self._steps: dict[int, list[dict[str, Any]]] = {}
 
     def run(self, changed: Mapping[int, ast.AST], number: int) -> Results:
