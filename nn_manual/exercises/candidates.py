@@ -123,6 +123,19 @@ def local_changes(unit: int, statement: ast.stmt, defined: Mapping[str, ast.expr
                     yield Candidate(((unit, Change(node, wrong, words, rank)),), (line,), line.partition(" ")[0], rank)
 
 
+def forward_of_gradient(unit: int, statement: ast.stmt, forward: ast.expr) -> Iterator[Candidate]:
+    """The formula of the output with the upstream gradient in the place of the input: clip(grad_answer, min, max)."""
+    value, line = getattr(statement, "value", None), ast.unparse(statement)
+    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    inputs = [node for node in ast.walk(forward) if isinstance(node, ast.Name) and node.id == "input"]
+    for upstream in sorted(names & {"grad_answer", "grad_output"}) if isinstance(value, ast.expr) and inputs else ():
+        wrong: Any = forward
+        for node in inputs:
+            wrong = replaced(wrong, node, ast.Name(upstream, ast.Load()))
+        words = f"but for all of {text(value)}: it is {text(wrong)}, what forward would make of the gradient"
+        yield Candidate(((unit, Change(value, wrong, words, ADDED)),), (line,), line.partition(" ")[0], ADDED)
+
+
 def _everywhere(target: ast.expr) -> ast.expr:
     if isinstance(target, ast.Name):
         return ast.Subscript(target, ast.Constant(...), ast.Store())

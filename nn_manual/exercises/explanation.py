@@ -18,6 +18,7 @@ from nn_manual.exercises.common_mistakes import written_mistakes
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formula_text import FormulaText, UpdateText
 from nn_manual.exercises.sentences import seen_without_formula, sentence
+from nn_manual.exercises.statement import said_of_kinks
 from nn_manual.optim import Optimizer
 
 #: So many seconds are spent on the search.
@@ -30,6 +31,8 @@ MOST_CONFIRMED = 60
 FIRST_PAIRS = 2000
 #: So many changes are made ready at once.
 PREPARED = 300
+#: What is said of a cause that holds elsewhere.
+AT_TIES = "At ties it differs in another way, too."
 #: Changes of a higher rank are tried alone, and not in pairs.
 MOST_RANK = 7
 
@@ -49,7 +52,14 @@ def explain(
         if seen or not search.telling:
             return seen
         found = search.found()
-        return "" if found is None else sentence(exercise, found, wrong)
+        if found is not None:
+            return sentence(exercise, found, wrong)
+        away = [number for number, case in enumerate(cases) if not case.kind.startswith("tied")]
+        if len(away) == len(cases) or not said_of_kinks(exercise):
+            return ""
+        at_ties = any(number not in away for number in search.telling)
+        found = Search(exercise, *([every[i] for i in away] for every in (cases, expected, theirs)), wrong).found()
+        return "" if found is None or not at_ties else f"{sentence(exercise, found, wrong)} {AT_TIES}"
 
 
 class Search:
@@ -69,7 +79,7 @@ class Search:
         self.expected, self.theirs = expected, theirs
         both = ((number, own.get(wrong)) for number, own in enumerate(theirs) if wrong in expected[number])
         self.given = [number for number, array in both if _is_array(array)]
-        differing = [number for number in self.given if not same(theirs[number][wrong], expected[number][wrong])]
+        differing = [number for number in self.given if tells(theirs[number][wrong], expected[number][wrong])]
         self.telling = sorted(differing, key=self._unclear)
         self._until = time.perf_counter() + SECONDS
 
@@ -194,6 +204,17 @@ def same(one: Any, other: Any) -> bool:
     return same(one[finite], other[finite])
 
 
+def tells(own: Any, right: Any) -> bool:
+    """Whether a wrong array says more than that something overflows: many a formula that is infinite there would."""
+    if same(own, right):
+        return False
+    own, right = np.asarray(own, np.float64), np.asarray(right, np.float64)
+    if own.shape != right.shape:
+        return True
+    finite = np.isfinite(own) | ~np.isfinite(right)
+    return bool(finite.any()) and not same(own[finite], right[finite])
+
+
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.number | float | int) and np.asarray(value).dtype.kind in "fiub"
 
@@ -217,6 +238,17 @@ def _repeated(singles: list[Candidate], text: Text) -> Iterator[Candidate]:
             yield Candidate(edits, lines, group[0].name, min(ranks) if key[1] == "name" else max(ranks) + 1)
 
 
+def _around(outer: Candidate, inner: Candidate, within: frozenset[int]) -> bool:
+    """Whether one change leaves whole what another one changes: the line times 2, or without a call around it, and in
+    it one name for another. The outer one is made first.
+    """
+    (unit, change), *others = outer.edits
+    if others or any(index != unit for index, _ in inner.edits):
+        return False
+    left = {id(node) for node in ast.walk(change.wrong)}
+    return within <= left and (id(change.node) in left or any(node is change.wrong for node in ast.walk(change.node)))
+
+
 def _pairs(singles: list[Candidate]) -> Iterator[Candidate]:
     """Two changes, those with the simplest words first."""
     by_rank: dict[int, list[tuple[Candidate, frozenset[int]]]] = {}
@@ -229,5 +261,5 @@ def _pairs(singles: list[Candidate]) -> Iterator[Candidate]:
         own, others = by_rank[low], by_rank[high]
         two = itertools.combinations(own, 2) if low == high else itertools.product(own, others)
         for (first, inside), (second, within) in two:
-            if not inside & within:
+            if not inside & within or _around(first, second, within):
                 yield Candidate((*first.edits, *second.edits), (*first.lines, *second.lines), first.name, low + high)

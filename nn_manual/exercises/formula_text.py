@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.exercises.candidates import Candidate, Names, Text, local_changes, singles
+from nn_manual.exercises.candidates import Candidate, Names, Text, forward_of_gradient, local_changes, singles
 from nn_manual.exercises.changes_of_calls import FUNCTIONS
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formulas import Formula, formulas
@@ -17,6 +17,8 @@ from nn_manual.exercises.wrong_forms import WRONG_FORMS
 from nn_manual.ops import Operation
 from nn_manual.optim import Optimizer
 
+#: What forward computes.
+OUTPUTS = {"output", "answer", "loss"}
 #: What a formula takes for the size that it divides by, of the first of its names.
 SIZES = ("{}.size", "{}.shape[0]", "{}.shape[-1]", "({0}.size // {0}.shape[1])", "({0}.size // {0}.shape[-1])")
 #: The same in operations, whose answer may be smaller.
@@ -41,7 +43,7 @@ class FormulaText(Text):
         self._held: dict[int, frozenset[int]] = {}
         self._read: set[str] = set()
         self._functions = [name for name in FUNCTIONS if any(f"{name}(" in line.expression for line in self.lines)]
-        self._forward = self._lines_of({"output", "answer", "loss"})
+        self._forward = self._lines_of(OUTPUTS)
         for unit in self.units:
             self._read |= {node.id for node in ast.walk(unit) if isinstance(node, ast.Name)}
 
@@ -71,7 +73,10 @@ class FormulaText(Text):
             names = self._names(base, self._before[number][index])
             yield from singles(index, unit, names, self._sizes(number), self._functions)
             before = zip(self.lines[:index], self.units[:index], strict=True)
-            yield from local_changes(index, unit, {line.name: own.value for line, own in before})
+            defined = {line.name: own.value for line, own in before}
+            yield from local_changes(index, unit, defined)
+            for output in OUTPUTS & defined.keys():
+                yield from forward_of_gradient(index, unit, defined[output])
 
     def shows(self, candidate: Candidate, number: int) -> bool:
         """Whether one of the changed lines holds in a case."""
