@@ -125,7 +125,8 @@ def local_changes(unit: int, statement: ast.stmt, defined: Mapping[str, ast.expr
 
 def forward_of_gradient(unit: int, statement: ast.stmt, forward: ast.expr) -> Iterator[Candidate]:
     """The formula of the output with the upstream gradient in the place of the input: clip(grad_answer, min, max)."""
-    value, line = getattr(statement, "value", None), ast.unparse(statement)
+    value: Any = getattr(statement, "value", None)
+    line = ast.unparse(statement)
     names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
     inputs = [node for node in ast.walk(forward) if isinstance(node, ast.Name) and node.id == "input"]
     for upstream in sorted(names & {"grad_answer", "grad_output"}) if isinstance(value, ast.expr) and inputs else ():

@@ -63,8 +63,8 @@ def changes_of(
                 yield instead(node, body, LEFT_OUT)
                 yield instead(node, orelse, LEFT_OUT)
             case ast.Attribute(ast.Name(name), "size"):
-                for axis in (0, -1):
-                    yield instead(node, ast.parse(f"{name}.shape[{axis}]", mode="eval").body, TURNED)
+                for place in (0, -1):
+                    yield instead(node, ast.parse(f"{name}.shape[{place}]", mode="eval").body, TURNED)
             case ast.Attribute(value, "T" | "mT"):
                 yield Change(node, value, f"with {text(value)} not transposed", TURNED)
             case ast.Subscript() if ast.unparse(node) in names:
@@ -79,8 +79,8 @@ def changes_of(
                 for one in (ast.Sub(), ast.Add()):
                     yield instead(node, ast.BinOp(node, one, ast.Constant(1)), TURNED)
             case ast.Name("axis"):
-                for other in ("0", "-1", "None"):
-                    yield instead(node, ast.parse(other, mode="eval").body, TURNED)
+                for axis in ("0", "-1", "None"):
+                    yield instead(node, ast.parse(axis, mode="eval").body, TURNED)
             case ast.Name(name) if name in names and not _is_measured(parent):
                 yield from of_name(node, names, functions)
             case ast.Name(name) if name in NAMES and not _is_called(node, parent):

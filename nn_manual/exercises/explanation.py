@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import time
 import warnings
@@ -14,6 +13,7 @@ import numpy as np
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.exercises.candidates import Candidate, Text
 from nn_manual.exercises.code_text import CodeText
+from nn_manual.exercises.combinations import pairs, repeated
 from nn_manual.exercises.common_mistakes import written_mistakes
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formula_text import FormulaText, UpdateText
@@ -33,8 +33,6 @@ FIRST_PAIRS = 2000
 PREPARED = 300
 #: What is said of a cause that holds elsewhere.
 AT_TIES = "At ties it differs in another way, too."
-#: Changes of a higher rank are tried alone, and not in pairs.
-MOST_RANK = 7
 
 
 def explain(
@@ -55,11 +53,11 @@ def explain(
         if found is not None:
             return sentence(exercise, found, wrong)
         away = [number for number, case in enumerate(cases) if not case.kind.startswith("tied")]
-        if len(away) == len(cases) or not said_of_kinks(exercise):
+        if all(number in away for number in search.telling) or not said_of_kinks(exercise):
             return ""
-        at_ties = any(number not in away for number in search.telling)
-        found = Search(exercise, *([every[i] for i in away] for every in (cases, expected, theirs)), wrong).found()
-        return "" if found is None or not at_ties else f"{sentence(exercise, found, wrong)} {AT_TIES}"
+        own, right = [theirs[number] for number in away], [expected[number] for number in away]
+        found = Search(exercise, [cases[number] for number in away], right, own, wrong).found()
+        return "" if found is None else f"{sentence(exercise, found, wrong)} {AT_TIES}"
 
 
 class Search:
@@ -94,20 +92,20 @@ class Search:
             usable = self._usable(text)
             if not usable:
                 continue
-            singles = self._singles(text, usable[0])
+            singles = self.singles(text, usable[0])
             found = self._best(text, usable, self._in_parts(text, singles))
             if found is not None:
                 return found
-            pairs = _pairs(singles)
+            two = pairs(singles)
             if not rest and isinstance(text, FormulaText):
                 # The likeliest pairs of formulas come before all changes of the code, which take longer.
-                found = self._best(text, usable, itertools.islice(pairs, FIRST_PAIRS))
+                found = self._best(text, usable, itertools.islice(two, FIRST_PAIRS))
             if found is not None:
                 return found
-            rest.append((text, usable, pairs))
-        for text, usable, pairs in rest:
+            rest.append((text, usable, two))
+        for text, usable, two in rest:
             text.prepare([])
-            found = self._best(text, usable, pairs)
+            found = self._best(text, usable, two)
             if found is not None:
                 return found
         return None
@@ -147,11 +145,12 @@ class Search:
             return [name for name in self.expected[number] if " after step " in name]
         return [self.wrong]
 
-    def _singles(self, text: Text, number: int) -> list[Candidate]:
+    def singles(self, text: Text, number: int) -> list[Candidate]:
+        """The single changes that lead to the tensor, the likeliest first."""
         leading = text.leads_to(self.wrong)
         every = (each for each in text.candidates(number) if each.edits[0][0] in leading)
         single = [each._replace(rank=self._rank(text, each)) for each in every]
-        found = [*written_mistakes(self.exercise, text), *_repeated(single, text), *single]
+        found = [*written_mistakes(self.exercise, text), *repeated(single, text), *single]
         return sorted((each for each in found if text.shows(each, number)), key=lambda each: each.rank)
 
     def _rank(self, text: Text, single: Candidate) -> int:
@@ -162,13 +161,17 @@ class Search:
     def _best(self, text: Text, usable: Sequence[int], candidates: Iterator[Candidate]) -> Candidate | None:
         tried = 0
         for candidate in candidates:
-            if time.perf_counter() > self._until or tried > MOST_CONFIRMED:
+            if self.is_over() or tried > MOST_CONFIRMED:
                 return None
             if self._agrees(text, candidate, usable[0]):
                 tried += 1
                 if all(self._agrees(text, candidate, number) for number in usable[1:]):
                     return candidate
         return None
+
+    def is_over(self) -> bool:
+        """Whether the time of the search is."""
+        return time.perf_counter() > self._until
 
     def _in_parts(self, text: Text, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         for start in range(0, len(candidates), PREPARED):
@@ -217,49 +220,3 @@ def tells(own: Any, right: Any) -> bool:
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.number | float | int) and np.asarray(value).dtype.kind in "fiub"
-
-
-def _repeated(singles: list[Candidate], text: Text) -> Iterator[Candidate]:
-    """The same change at each place where it can be made: of all lines of a name, of all lines but forward's, and of
-    all lines.
-    """
-    groups: dict[tuple[str, ...], list[Candidate]] = {}
-    for each in singles:
-        words = each.edits[0][1].words
-        groups.setdefault((words, "name", each.name), []).append(each)
-        groups.setdefault((words, "all"), []).append(each)
-        if not text.of_forward(each):
-            groups.setdefault((words, "backward"), []).append(each)
-    for key, group in groups.items():
-        if len(group) > 1:
-            edits = tuple(edit for each in group for edit in each.edits)
-            lines = tuple(each.lines[0] for each in group)
-            ranks = [each.rank for each in group]
-            yield Candidate(edits, lines, group[0].name, min(ranks) if key[1] == "name" else max(ranks) + 1)
-
-
-def _around(outer: Candidate, inner: Candidate, within: frozenset[int]) -> bool:
-    """Whether one change leaves whole what another one changes: the line times 2, or without a call around it, and in
-    it one name for another. The outer one is made first.
-    """
-    (unit, change), *others = outer.edits
-    if others or any(index != unit for index, _ in inner.edits):
-        return False
-    left = {id(node) for node in ast.walk(change.wrong)}
-    return within <= left and (id(change.node) in left or any(node is change.wrong for node in ast.walk(change.node)))
-
-
-def _pairs(singles: list[Candidate]) -> Iterator[Candidate]:
-    """Two changes, those with the simplest words first."""
-    by_rank: dict[int, list[tuple[Candidate, frozenset[int]]]] = {}
-    for each in singles:
-        if each.rank <= MOST_RANK:
-            nodes = (node for _, change in each.edits for node in ast.walk(change.node))
-            inside = frozenset(id(node) for node in nodes if isinstance(node, ast.expr | ast.stmt))
-            by_rank.setdefault(each.rank, []).append((each, inside))
-    for low, high in sorted(itertools.combinations_with_replacement(sorted(by_rank), 2), key=sum):
-        own, others = by_rank[low], by_rank[high]
-        two = itertools.combinations(own, 2) if low == high else itertools.product(own, others)
-        for (first, inside), (second, within) in two:
-            if not inside & within or _around(first, second, within):
-                yield Candidate((*first.edits, *second.edits), (*first.lines, *second.lines), first.name, low + high)

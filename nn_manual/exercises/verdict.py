@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from nn_manual.exercises.answer import Answer, Failure
-from nn_manual.exercises.causes import cause_of
+from nn_manual.exercises.causes import cause_of, cause_of_failure
 from nn_manual.exercises.differences import (
     agrees,
     has_no_number,
@@ -129,7 +129,7 @@ def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str
     failed = next((i for i, each in enumerate(answer.results) if isinstance(each, Failure)), None)
     explanation = [] if wrong is None else compared.of_tensor(wrong)
     if failed is not None:
-        explanation += compared.of_failure(failed, file)
+        explanation += compared.of_failure(failed, file, explained=wrong is None)
     return Verdict(file, title, num_inputs, rows, explanation, notes, missing or compared.missing())
 
 
@@ -182,12 +182,14 @@ class _Compared:
         """The tensors that nothing has computed."""
         return [name for name in self._reference.names if self._lacks(name)]
 
-    def of_failure(self, case: int, file: str) -> list[str]:
-        """About the first error that the code has raised."""
+    def of_failure(self, case: int, file: str, explained: bool) -> list[str]:
+        """About the first error that the code has raised, with its cause where nothing else is wrong."""
         failures = [i for i, each in enumerate(self._results) if isinstance(each, Failure)]
         failure = self._results[case]
         assert isinstance(failure, Failure)
-        lines = [_placed(failure, file), f"It was on {', '.join(self._reference.inputs[case])}."]
+        cause = cause_of_failure(self._reference, self._results) if explained else ""
+        lines = [_placed(failure, file), *([cause] if cause else [])]
+        lines.append(f"It was on {', '.join(self._reference.inputs[case])}.")
         every = [*range(len(self._results))]
         return [*lines, where_wrong(self._reference.inputs, failures, every, "It fails", "it runs")]
 

@@ -89,3 +89,64 @@ def test_at_kinks_the_docstring_has_the_word(name: str) -> None:
 def test_away_from_kinks_nothing_is_said_of_them() -> None:
     told = said("relu", "def relu(input, /): return np.maximum(input, 0), lambda g: np.where(input > 0, 2 * g, 0)")
     assert "kinks" not in told
+
+
+EXP = "def exp(input, /):\n    answer = np.exp(input)\n    return answer, lambda g: "
+INFINITE = "It is infinite where the right one is finite: a division by 0, or an overflow."
+
+
+@pytest.mark.parametrize("back", ["g / 0", "g * np.inf", "np.where(input > 0, g / 0, g * answer)"])
+def test_an_infinite_number_isn_t_explained_by_a_formula(back: str) -> None:
+    told = said("exp", EXP + back)
+    assert INFINITE in told
+    assert "This is the right" not in told
+
+
+def test_what_is_finite_in_part_is_explained_by_a_formula() -> None:
+    """At 0 alone it is infinite."""
+    told = said("square", "def square(input, /): return input**2, lambda g: 2 * g / input")
+    assert "with `/ input` in the place of `* input`" in told
+
+
+def test_an_overflow_of_large_operands() -> None:
+    told = said(
+        "softmax",
+        """def softmax(input, /, *, axis=-1):
+        p = np.exp(input) / np.exp(input).sum(axis, keepdims=True)
+        shifted = np.exp(input - input.max(axis, keepdims=True))
+        back = lambda g: p * (g - (g * p).sum(axis, keepdims=True))
+        return shifted / shifted.sum(axis, keepdims=True), back""",
+    )
+    assert "It is not a number where the right one is finite: 0 / 0" in told
+
+
+#: Code that fails on some inputs, and what is said of it.
+FAILS = {
+    "sum": (
+        """def sum(input, /, *, axis=None, keepdims=False):
+        return np.sum(input, axis=axis, keepdims=keepdims), lambda g: g * np.ones_like(input)""",
+        "It fails just where the right grad_input fails without the summed axes, which must come back as keepdims "
+        "leaves them, in `spread(grad_answer, input.shape, axis)`.",
+    ),
+    "mean": (
+        """def mean(input, /, *, axis=None, keepdims=False):
+        answer = np.asarray(np.mean(input, axis=axis, keepdims=keepdims))
+        return answer, lambda g: np.broadcast_to(g, input.shape) / (input.size // answer.size)""",
+        "without the summed axes, which must come back",
+    ),
+    "matmul": (
+        "def matmul(a, b, /): return a @ b, lambda g: g @ b.T, lambda g: a.T @ g",
+        "It is right of two matrices. Of a stack, .T reverses all axes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILS)
+def test_a_failure_on_some_inputs_has_a_cause(name: str) -> None:
+    code, cause = FAILS[name]
+    assert cause in said(name, code)
+
+
+def test_a_failure_of_another_kind_has_none() -> None:
+    told = said("sum", "def sum(input, /, *, axis=None, keepdims=False): return np.sum(input, axis), lambda g: unknown")
+    assert "fails just where" not in told
