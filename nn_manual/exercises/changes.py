@@ -19,6 +19,14 @@ _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Eq: (ast.NotEq,),
     ast.NotEq: (ast.Eq,),
 }
+#: What options of operations are taken for: mostly what they are by default.
+_OPTIONS = {
+    "axis": ("0", "-1", "None"),
+    "along": ("0", "-1"),
+    "offset": ("0", "-offset"),
+    "axis1": ("0", "axis2"),
+    "axis2": ("1", "-1", "axis1"),
+}
 
 
 def changes_of(
@@ -78,9 +86,9 @@ def changes_of(
             case ast.Name("step" | "count"):
                 for one in (ast.Sub(), ast.Add()):
                     yield instead(node, ast.BinOp(node, one, ast.Constant(1)), TURNED)
-            case ast.Name("axis"):
-                for axis in ("0", "-1", "None"):
-                    yield instead(node, ast.parse(axis, mode="eval").body, TURNED)
+            case ast.Name(name) if name in _OPTIONS:
+                for other_value in _OPTIONS[name]:
+                    yield instead(node, ast.parse(other_value, mode="eval").body, TURNED)
             case ast.Name(name) if name in names and not _is_measured(parent):
                 yield from of_name(node, names, functions)
             case ast.Name(name) if name in NAMES and not _is_called(node, parent):

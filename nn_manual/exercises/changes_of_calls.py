@@ -54,6 +54,14 @@ def of_call(node: ast.Call) -> Iterator[Change]:
     if name == "sign":
         for comparison in (ast.Gt(), ast.Lt(), ast.GtE()):
             yield instead(node, ast.Compare(arguments[0], [comparison], [ast.Constant(0)]), TURNED)
+    match arguments:
+        case [ast.Subscript(sizes, ast.Slice(None, ast.expr() as place, None))] if name == "sum":
+            own = ast.BinOp(place, ast.Mult(), ast.Subscript(sizes, place, ast.Load()))
+            yield instead(node, own, TURNED)
+    if name == "slice" and len(arguments) == 2:
+        for step in ("+ 1", "- 1"):
+            moved = f"slice({', '.join(f'{ast.unparse(bound)} {step}' for bound in arguments)})"
+            yield instead(node, ast.parse(moved, mode="eval").body, TURNED)
     if name == "transpose" and len(arguments) == 2:
         words = f"without the order {text(arguments[1])}, so that all axes are reversed"
         yield Change(node, ast.Call(function, arguments[:1], []), words, LEFT_OUT)

@@ -17,8 +17,10 @@ from nn_manual.exercises.combinations import pairs, repeated
 from nn_manual.exercises.common_mistakes import written_mistakes
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formula_text import FormulaText, UpdateText
+from nn_manual.exercises.operation_text import OperationText
 from nn_manual.exercises.sentences import seen_without_formula, sentence
 from nn_manual.exercises.statement import said_of_kinks
+from nn_manual.ops import Operation
 from nn_manual.optim import Optimizer
 
 #: So many seconds are spent on the search.
@@ -53,6 +55,9 @@ def explain(
         if found is not None:
             return sentence(exercise, found, wrong)
         away = [number for number, case in enumerate(cases) if not case.kind.startswith("tied")]
+        if search.family(wrong):
+            found = Search(exercise, cases, expected, theirs, wrong, alone=True).found()
+            return "" if found is None else sentence(exercise, found, wrong)
         if all(number in away for number in search.telling) or not said_of_kinks(exercise):
             return ""
         own, right = [theirs[number] for number in away], [expected[number] for number in away]
@@ -72,8 +77,9 @@ class Search:
         expected: Sequence[Results],
         theirs: Sequence[Results],
         wrong: str,
+        alone: bool = False,
     ) -> None:
-        self.exercise, self.cases, self.wrong = exercise, cases, wrong
+        self.exercise, self.cases, self.wrong, self._alone = exercise, cases, wrong, alone
         self.expected, self.theirs = expected, theirs
         both = ((number, own.get(wrong)) for number, own in enumerate(theirs) if wrong in expected[number])
         self.given = [number for number, array in both if _is_array(array)]
@@ -121,6 +127,8 @@ class Search:
             yield FormulaText(self.exercise, self.cases)
         if isinstance(own, type):
             yield CodeText(self.exercise, self.cases)
+        elif isinstance(own, Operation):
+            yield OperationText(self.exercise, self.cases)
 
     def _usable(self, text: Text) -> list[int]:
         """The cases, telling ones first, in which the unchanged text gives what is expected."""
@@ -140,10 +148,19 @@ class Search:
         return usable if usable and usable[0] in self.telling and 2 * len(usable) > len(self.given) else []
 
     def _names(self, number: int) -> list[str]:
-        """What must agree: the tensor; of an optimizer's step, whatever follows from it, too."""
+        """What must agree: the tensor; of an optimizer's step, whatever follows from it, too; of one of many operands,
+        the others' unless it is sought `alone`.
+        """
         if " after step " in self.wrong:
             return [name for name in self.expected[number] if " after step " in name]
-        return [self.wrong]
+        family = "" if self._alone else self.family(self.wrong)
+        others = (name for name in self.theirs[number] if family and name.startswith(family) and name != self.wrong)
+        return [self.wrong, *others]
+
+    @staticmethod
+    def family(name: str) -> str:
+        """What the gradients of all operands are called: "grad_inputs["; empty where each has a name of its own."""
+        return f"{name.partition('[')[0]}[" if "[" in name else ""
 
     def singles(self, text: Text, number: int) -> list[Candidate]:
         """The single changes that lead to the tensor, the likeliest first."""

@@ -61,6 +61,7 @@ OTHERS = (
     OperationCase(ops.concatenate, ((2, 3), (1, 3), (4, 3))),
     OperationCase(ops.concatenate, ((2, 2, 3), (2, 3, 3), (2, 1, 3)), {"axis": 1}),
     OperationCase(ops.concatenate, ((2, 3), (2, 1), (2, 2)), {"axis": -1}),
+    OperationCase(ops.concatenate, ((4, 1), (4, 2)), {"axis": 1}),
     OperationCase(ops.index, ((3, 4),), {"key": 1}),
     OperationCase(ops.index, ((3, 4),), {"key": (slice(1, None), 2)}),
     OperationCase(ops.index, ((3, 4),), {"key": (None, Ellipsis, -1)}),

@@ -6,8 +6,8 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
-from typing import Any
 
+from nn_manual.exercises.code_statements import leading_to, names_in
 from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.formula_words import WORDS_OF_OPERATIONS
 from nn_manual.exercises.of_nets import NetExercise, started_net
@@ -61,7 +61,7 @@ def _started_operation(exercise: Exercise) -> str:
     lines = whole.text.splitlines()
     first = lines[: tree.body[0].lineno - 1]
     parts = [docstring(statement(exercise), "    ")]
-    kept = [lines[one.lineno - 1 : one.end_lineno] for one in _leading_to(answer, statements)]
+    kept = [lines[one.lineno - 1 : one.end_lineno] for one in leading_to(answer, statements)]
     if not isinstance(answer, ast.Name):
         kept.append([f"    answer = {ast.unparse(answer)}"])
     parts.append("\n".join(line for one in kept for line in one))
@@ -76,7 +76,7 @@ def _started_operation(exercise: Exercise) -> str:
 
 def _for_hints(exercise: Exercise) -> Iterator[Method]:
     """What a hint reads that the rule itself doesn't."""
-    read = {name for hint in formulas_back(exercise) for name in _names(ast.parse(hint), ast.Load)}
+    read = {name for hint in formulas_back(exercise) for name in names_in(ast.parse(hint), ast.Load)}
     for word, function in {"np": Operation, **WORDS_OF_OPERATIONS}.items():
         if word == "np" or word in read:
             yield Method(word, f"def hint():\n    {word}", function.__module__)
@@ -96,19 +96,3 @@ _OF_ANY_NUMBER = '''\
             raise NotImplementedError
 
         return grad_input'''
-
-
-def _leading_to(answer: ast.expr, statements: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements that the answer depends on, and those that refuse operands."""
-    read, kept = {*_names(answer, ast.Load)}, []
-    for one in reversed(statements):
-        is_refusal = isinstance(one, ast.If) and isinstance(one.body[-1], ast.Raise)
-        written = {one.name} if isinstance(one, ast.FunctionDef) else {*_names(one, ast.Store)}
-        if is_refusal or written & read:
-            kept.append(one)
-            read |= {*_names(one, ast.Load)}
-    return kept[::-1]
-
-
-def _names(tree: ast.AST, context: type[Any]) -> Iterator[str]:
-    return (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, context))

@@ -136,7 +136,7 @@ FAILS = {
     ),
     "matmul": (
         "def matmul(a, b, /): return a @ b, lambda g: g @ b.T, lambda g: a.T @ g",
-        "It is right of two matrices. Of a stack, .T reverses all axes",
+        "It holds for two matrices. Of a stack, .T reverses all axes",
     ),
 }
 

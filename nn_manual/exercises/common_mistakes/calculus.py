@@ -4,7 +4,7 @@ from __future__ import annotations
 
 UPSTREAM = "The gradient that comes from above is missing: by the chain rule, each slope is multiplied by it."
 INVERSE = "The way back is the inverse permutation, which is argsort(order)."
-STACKS = "It is right of two matrices. Of a stack, .T reverses all axes, .mT the last two. A vector is a row or column."
+STACKS = "It holds for two matrices. Of a stack, .T reverses all axes, .mT the last two. A vector is a row or column."
 
 MISTAKES: dict[str, dict[str, str]] = {
     "square": {
@@ -79,6 +79,16 @@ MISTAKES: dict[str, dict[str, str]] = {
     "transpose": {
         "without the `argsort` of `argsort(order)`": INVERSE,
         "without the order `argsort(order)`, so that all axes are reversed": INVERSE,
+    },
+    "concatenate": {
+        "with `k * sizes[k]` in the place of `sum(sizes[:k])`": "An operand starts where those before it end, and each "
+        "has its own size.",
+        "with `0` in the place of `along`": "The operands lie one after the other along `axis`.",
+    },
+    "diagonal": {
+        "diagonal(arange(input.size).reshape(input.shape), offset, axis1, axis2) => diagonal(arange(input.size).reshape("
+        "input.shape), 0, axis1, axis2)[..., :grad_answer.shape[-1]]": "The diagonal begins `offset` columns further "
+        "right.",
     },
     "index": {
         "with `=` for `+=`, which keeps only one number of each position, in `bincount(positions.reshape(-1), "
