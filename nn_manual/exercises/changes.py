@@ -37,6 +37,8 @@ def changes_of(
     be applied once more to what they were applied to already.
     """
     yield from of_whole(expression, names, sizes)
+    loops = (part.target for part in ast.walk(expression) if isinstance(part, ast.comprehension))
+    bound = {ast.unparse(target) for target in loops}
     for node, parent in _walk(expression, None):
         match node:
             case ast.BinOp(op=ast.Add() | ast.Sub()) if not _continues(parent, (ast.Add, ast.Sub)):
@@ -86,7 +88,7 @@ def changes_of(
             case ast.Name("step" | "count"):
                 for one in (ast.Sub(), ast.Add()):
                     yield instead(node, ast.BinOp(node, one, ast.Constant(1)), TURNED)
-            case ast.Name(name) if name in _OPTIONS:
+            case ast.Name(name) if name in _OPTIONS and name not in bound:
                 for other_value in _OPTIONS[name]:
                     yield instead(node, ast.parse(other_value, mode="eval").body, TURNED)
             case ast.Name(name) if name in names and not _is_measured(parent):

@@ -86,8 +86,8 @@ MISTAKES: dict[str, dict[str, str]] = {
         "with `0` in the place of `along`": "The operands lie one after the other along `axis`.",
     },
     "diagonal": {
-        "diagonal(arange(input.size).reshape(input.shape), offset, axis1, axis2) => diagonal(arange(input.size).reshape("
-        "input.shape), 0, axis1, axis2)[..., :grad_answer.shape[-1]]": "The diagonal begins `offset` columns further "
+        "diagonal(arange(input.size).reshape(input.shape), offset, axis1, axis2) => diagonal(arange(input.size)"
+        ".reshape(input.shape), 0, axis1, axis2)[..., :grad_answer.shape[-1]]": "The diagonal begins `offset` columns further "
         "right.",
     },
     "index": {
