@@ -87,8 +87,8 @@ MISTAKES: dict[str, dict[str, str]] = {
     },
     "diagonal": {
         "diagonal(arange(input.size).reshape(input.shape), offset, axis1, axis2) => diagonal(arange(input.size)"
-        ".reshape(input.shape), 0, axis1, axis2)[..., :grad_answer.shape[-1]]": "The diagonal begins `offset` columns further "
-        "right.",
+        ".reshape(input.shape), 0, axis1, axis2)[..., :grad_answer.shape[-1]]": "The diagonal begins `offset` columns "
+        "further right.",
     },
     "index": {
         "with `=` for `+=`, which keeps only one number of each position, in `bincount(positions.reshape(-1), "
