@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.exercises.agreement import is_array, same, tells
 from nn_manual.exercises.candidates import Candidate, Text
 from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.combinations import pairs, repeated
@@ -25,8 +26,8 @@ from nn_manual.optim import Optimizer
 
 #: So many seconds are spent on the search.
 SECONDS = 2.0
-#: Right forms differ by 1e-12 of the largest number at most.
-TOLERANCE = 1e-9
+#: A second search takes at most this share of it.
+SHARE_OF_SECOND = 0.4
 #: At most so many changes that agree on one case are tried on all.
 MOST_CONFIRMED = 60
 #: So many pairs of changes of formulas are tried before the code is looked at.
@@ -54,14 +55,13 @@ def explain(
         found = search.found()
         if found is not None:
             return sentence(exercise, found, wrong)
-        away = [number for number, case in enumerate(cases) if not case.kind.startswith("tied")]
         if search.family(wrong):
-            found = Search(exercise, cases, expected, theirs, wrong, alone=True).found()
+            found = search.second(range(len(cases)), alone=True).found()
             return "" if found is None else sentence(exercise, found, wrong)
+        away = [number for number, case in enumerate(cases) if not case.kind.startswith("tied")]
         if all(number in away for number in search.telling) or not said_of_kinks(exercise):
             return ""
-        own, right = [theirs[number] for number in away], [expected[number] for number in away]
-        found = Search(exercise, [cases[number] for number in away], right, own, wrong).found()
+        found = search.second(away).found()
         return "" if found is None else f"{sentence(exercise, found, wrong)} {AT_TIES}"
 
 
@@ -77,12 +77,11 @@ class Search:
         expected: Sequence[Results],
         theirs: Sequence[Results],
         wrong: str,
-        alone: bool = False,
     ) -> None:
-        self.exercise, self.cases, self.wrong, self._alone = exercise, cases, wrong, alone
+        self.exercise, self.cases, self.wrong, self._alone = exercise, cases, wrong, False
         self.expected, self.theirs = expected, theirs
         both = ((number, own.get(wrong)) for number, own in enumerate(theirs) if wrong in expected[number])
-        self.given = [number for number, array in both if _is_array(array)]
+        self.given = [number for number, array in both if is_array(array)]
         differing = [number for number in self.given if tells(theirs[number][wrong], expected[number][wrong])]
         self.telling = sorted(differing, key=self._unclear)
         self._until = time.perf_counter() + SECONDS
@@ -90,6 +89,14 @@ class Search:
     def _unclear(self, number: int) -> tuple[bool, bool, bool]:
         array = self.theirs[number][self.wrong]
         return not np.isfinite(array).all(), "random" not in self.cases[number].kind, array.size < 3
+
+    def second(self, numbers: Sequence[int], alone: bool = False) -> Search:
+        """A shorter search in some of the cases; `alone` for what explains this tensor, and not those of its family."""
+        cases = [self.cases[number] for number in numbers]
+        expected, theirs = ([each[number] for number in numbers] for each in (self.expected, self.theirs))
+        other = Search(self.exercise, cases, expected, theirs, self.wrong)
+        other._alone, other._until = alone, time.perf_counter() + SHARE_OF_SECOND * SECONDS
+        return other
 
     def found(self) -> Candidate | None:
         """The change with the simplest words; None where there is none."""
@@ -119,7 +126,7 @@ class Search:
     def _texts(self) -> Iterator[Text]:
         own = self.exercise.owner
         if isinstance(own, type) and issubclass(own, Optimizer):
-            arrays = [array for number in self.telling for array in self.theirs[number].values() if _is_array(array)]
+            arrays = [array for number in self.telling for array in self.theirs[number].values() if is_array(array)]
             finite = all(np.isfinite(array).all() for array in arrays)
             for without_decay in (True,) if finite else (True, False):
                 yield UpdateText(self.exercise, self.cases, without_decay)
@@ -206,34 +213,3 @@ class Search:
         if not same(results.get(self.wrong), own[self.wrong]):
             return False
         return all(same(results.get(name), own.get(name)) for name in self._names(number))
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two arrays agree: in their shapes, where they are no numbers, and in the numbers."""
-    if not _is_array(one) or not _is_array(other) or np.shape(one) != np.shape(other):
-        return False
-    one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    difference = float(np.max(np.abs(one - other), initial=0))
-    if difference <= TOLERANCE * float(np.max(np.abs(other), initial=0)):
-        return True
-    if np.isfinite(difference):
-        return False
-    finite = np.isfinite(one)
-    if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(other[finite]).all():
-        return False
-    return same(one[finite], other[finite])
-
-
-def tells(own: Any, right: Any) -> bool:
-    """Whether a wrong array says more than that something overflows: many a formula that is infinite there would."""
-    if same(own, right):
-        return False
-    own, right = np.asarray(own, np.float64), np.asarray(right, np.float64)
-    if own.shape != right.shape:
-        return True
-    finite = np.isfinite(own) | ~np.isfinite(right)
-    return bool(finite.any()) and not same(own[finite], right[finite])
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray | np.number | float | int) and np.asarray(value).dtype.kind in "fiub"

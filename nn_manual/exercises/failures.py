@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.exercises.agreement import same
 from nn_manual.exercises.answer import Failure
 from nn_manual.exercises.candidates import Candidate, Text
 from nn_manual.exercises.exercise import Case, Exercise, Results
-from nn_manual.exercises.explanation import Search, same
+from nn_manual.exercises.explanation import Search
 from nn_manual.exercises.formula_text import FormulaText
 from nn_manual.exercises.sentences import sentence
 

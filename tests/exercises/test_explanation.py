@@ -16,11 +16,12 @@ from student import Student, solution
 
 from nn_manual import ops
 from nn_manual.exercises import explanation
+from nn_manual.exercises.agreement import same
 from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.common_mistakes import ARROW, MISTAKES
 from nn_manual.exercises.every_exercise import every_exercise
 from nn_manual.exercises.exercise import Case, Exercise, Reached, Results
-from nn_manual.exercises.explanation import explain, same
+from nn_manual.exercises.explanation import explain
 from nn_manual.exercises.formula_text import FormulaText, UpdateText
 from nn_manual.exercises.operation_text import OperationText
 from nn_manual.optim import Optimizer
