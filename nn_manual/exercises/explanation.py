@@ -6,7 +6,6 @@ import itertools
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
