@@ -22,7 +22,7 @@ OUTPUTS = {"output", "answer", "loss"}
 #: What a formula takes for the size that it divides by, of the first of its names.
 SIZES = ("{}.size", "{}.shape[0]", "{}.shape[-1]", "({0}.size // {0}.shape[1])", "({0}.size // {0}.shape[-1])")
 #: The same in operations, whose answer may be smaller.
-OF_REDUCTIONS = ("({}.size // answer.size)", "answer.size")
+OF_REDUCTIONS = ("({}.size // answer.size)", "answer.size", "{}.ndim")
 #: What the formulas of losses call the sizes of a batch.
 COUNTS = ("N", "rows", "classes", "batch")
 

@@ -1,4 +1,4 @@
-"""What is said of 336 mistakes of 55 exercises, as students make them: the cause, or nothing; never another cause."""
+"""What is said of 337 mistakes of 55 exercises, as students make them: the cause, or nothing; never another cause."""
 
 from __future__ import annotations
 

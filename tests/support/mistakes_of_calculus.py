@@ -103,7 +103,7 @@ STUDENTS = {
         ("-g * a", "g * a", "with its sign turned"),
         ("/ (b * b)", "/ b", "without `/ b`"),
         ("g / b", "g * b", "with `* b` in the place of `/ b`"),
-        ("-g * a / (b * b)", "-g / (b * b)", "without the factor `a`"),
+        ("-g * a / (b * b)", "-g / (b * b)", "with `1 / b` in the place of `answer`"),
     ),
     "sum": Student(
         """
@@ -170,6 +170,11 @@ STUDENTS = {
             "answer.size / input.size",
             "1 / input.shape[-1]",
             "with `input.shape[-1]` in the place of `input.size // answer.size`",
+        ),
+        (
+            "answer.size / input.size",
+            "1 / len(input.shape)",
+            "with `input.ndim` in the place of `input.size // answer.size`",
         ),
     ),
     "outer": Student(
