@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from nn_manual.exercises.change import ADDED, LEFT_OUT, TURNED, Change, part, replaced, text
+from nn_manual.exercises.change import ADDED, LEFT_OUT, ONLY_ONCE, TURNED, Change, part, replaced, text
 from nn_manual.exercises.changes import changes_of
 from nn_manual.exercises.exercise import Results
 
@@ -98,6 +98,11 @@ def singles(
             yield candidate(Change(statement, turned, f"with the sign of {part(mark, statement.value)} turned", TURNED))
         plain = ast.Assign([_everywhere(statement.target)], statement.value)
         yield candidate(Change(statement, plain, f"with `=` for `{mark}=`", TURNED))
+    match statement:
+        case ast.Expr(ast.Call(function, [array, places, values])) if ast.unparse(function) == "np.add.at":
+            once = ast.Assign([ast.Subscript(array, places, ast.Store())], values)
+            change = Change(statement, once, ONLY_ONCE.format(f"`{line}`"), TURNED)
+            yield Candidate(((unit, change),), ("",), name, TURNED)
     if isinstance(statement, ast.Assign) and _updates(statement):
         change = Change(statement, ast.Pass(), f"without the line `{line}`", LEFT_OUT)
         yield Candidate(((unit, change),), ("",), name, LEFT_OUT)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.exercises.change import ADDED, ANOTHER, LEFT_OUT, TURNED, Change, instead, text
+from nn_manual.exercises.change import ADDED, ANOTHER, LEFT_OUT, ONLY_ONCE, TURNED, Change, instead, text
 
 #: Functions that may be applied once more to what they were applied to already.
 FUNCTIONS = ("exp", "log", "tanh", "expit")
@@ -56,8 +56,8 @@ def of_call(node: ast.Call) -> Iterator[Change]:
             yield instead(node, ast.Compare(arguments[0], [comparison], [ast.Constant(0)]), TURNED)
     match arguments:
         case [ast.Subscript(sizes, ast.Slice(None, ast.expr() as place, None))] if name == "sum":
-            own = ast.BinOp(place, ast.Mult(), ast.Subscript(sizes, place, ast.Load()))
-            yield instead(node, own, TURNED)
+            for size in (place, ast.Constant(0)):
+                yield instead(node, ast.BinOp(place, ast.Mult(), ast.Subscript(sizes, size, ast.Load())), TURNED)
     if name == "slice" and len(arguments) == 2:
         for step in ("+ 1", "- 1"):
             moved = f"slice({', '.join(f'{ast.unparse(bound)} {step}' for bound in arguments)})"
@@ -114,9 +114,7 @@ _OTHER_FORMS = {
         ("mean_of_copies({0}, {1})", TURNED, "with the mean in the place of the sum in"),
         ("first_of_copies({0}, {1})", TURNED, "with the first copy alone in the place of the sum in"),
     ),
-    "bincount": (
-        ("assigned({0}, {1}, {2})", TURNED, "with `=` for `+=`, which keeps only one number of each position, in"),
-    ),
+    "bincount": (("assigned({0}, {1}, {2})", TURNED, ONLY_ONCE.removesuffix(" {0}")),),
     "spread": (
         ("broadcast_to({0}, {1})", TURNED, "without the summed axes, which must come back as keepdims leaves them, in"),
         ("put_back_last({0}, {1})", TURNED, "with the summed axes put back behind the others in"),

@@ -1,4 +1,4 @@
-"""What is said of 337 mistakes of 55 exercises, as students make them: the cause, or nothing; never another cause."""
+"""What is said of 338 mistakes of 55 exercises, as students make them: the cause, or nothing; never another cause."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from student import Student, solution
 from nn_manual import ops
 from nn_manual.exercises import explanation
 from nn_manual.exercises.agreement import same
+from nn_manual.exercises.candidates import singles
 from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.common_mistakes import ARROW, MISTAKES
 from nn_manual.exercises.every_exercise import every_exercise
@@ -233,3 +234,9 @@ def candidates_of(text: Any, num_cases: int) -> list[Any]:
 def expressions(unit: Any) -> set[str]:
     """The text of each expression in a tree."""
     return {ast.unparse(node) for node in ast.walk(unit) if isinstance(node, ast.expr)}
+
+
+def test_what_is_added_at_indices_may_be_assigned_instead() -> None:
+    (statement,) = ast.parse("np.add.at(grad, places, values)").body
+    (found,) = (each for each in singles(0, statement, {}, []) if "for `+=`" in each.edits[0][1].words)
+    assert ast.unparse(ast.fix_missing_locations(found.edits[0][1].wrong)) == "grad[places] = values"

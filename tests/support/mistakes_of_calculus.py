@@ -413,6 +413,7 @@ STUDENTS = {
             return np.concatenate(inputs, axis), *(back(k) for k in range(len(inputs)))
         """,
         ("start = sum(sizes[:k])", "start = k * sizes[k]", "each has its own size."),
+        ("start = sum(sizes[:k])", "start = k * sizes[0]", "with `k * sizes[0]` in the place of `sum(sizes[:k])`"),
         ("start = sum(sizes[:k])", "start = sum(sizes[:k]) + 1", "with `slice(start + 1, start + size + 1)`"),
         (
             "places[axis] = slice(start, start + sizes[k])",

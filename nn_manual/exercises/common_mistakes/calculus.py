@@ -83,6 +83,8 @@ MISTAKES: dict[str, dict[str, str]] = {
     "concatenate": {
         "with `k * sizes[k]` in the place of `sum(sizes[:k])`": "An operand starts where those before it end, and each "
         "has its own size.",
+        "with `k * sizes[0]` in the place of `sum(sizes[:k])`": "An operand starts where those before it end, and each "
+        "has its own size.",
         "with `0` in the place of `along`": "The operands lie one after the other along `axis`.",
     },
     "diagonal": {
