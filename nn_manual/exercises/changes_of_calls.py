@@ -113,11 +113,14 @@ _OTHER_FORMS = {
     "unbroadcast": (
         ("mean_of_copies({0}, {1})", TURNED, "with the mean in the place of the sum in"),
         ("first_of_copies({0}, {1})", TURNED, "with the first copy alone in the place of the sum in"),
+        ("({0}).reshape({1})", TURNED, "with a reshape, which adds nothing up, in the place of the sum in"),
     ),
     "bincount": (("assigned({0}, {1}, {2})", TURNED, ONLY_ONCE.removesuffix(" {0}")),),
     "spread": (
         ("broadcast_to({0}, {1})", TURNED, "without the summed axes, which must come back as keepdims leaves them, in"),
         ("put_back_last({0}, {1})", TURNED, "with the summed axes put back behind the others in"),
+        ("put_back_last({0}, {1}, True)", TURNED, "with the summed axes put back behind the others in"),
+        ("put_back_always({0}, {1}, {2})", TURNED, "with axes put back also where keepdims has left them in"),
         ("broadcast_to(sum({0}), {1})", ANOTHER, "with the sum of all of `{0}` everywhere in"),
     ),
 }

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
+from nn_manual.ops.reductions import Axis
 
 
 def assigned(positions: Array, values: Array, size: int) -> Array:
@@ -31,10 +32,19 @@ def mean_of_copies(grad: Array, shape: Shape) -> Any:
     return kept.sum(ones, keepdims=True) * (math.prod(shape) / grad.size)
 
 
-def put_back_last(reduced: Array, shape: Shape) -> Any:
-    """A sum's axis put back as the last one, whichever it was."""
-    is_reduced = 0 < reduced.ndim < len(shape)
-    return np.broadcast_to(reduced[..., None] if is_reduced else reduced, shape)
+def put_back_last(reduced: Array, shape: Shape, is_for_each: bool = False) -> Any:
+    """An axis put back as the last one, whichever was summed; or one for each that was."""
+    num_lost = len(shape) - reduced.ndim if reduced.ndim else 0
+    ones = (1,) * (num_lost if is_for_each else min(num_lost, 1))
+    return np.broadcast_to(reduced.reshape((*reduced.shape, *ones)), shape)
 
 
-WRONG_FORMS = {each.__name__: each for each in (assigned, first_of_copies, mean_of_copies, put_back_last)}
+def put_back_always(reduced: Array, shape: Shape, axis: Axis) -> Any:
+    """The summed axes put back whether they are gone or keepdims has left them."""
+    return np.broadcast_to(reduced if axis is None else np.expand_dims(reduced, axis), shape)
+
+
+#: By the names in changed formulas.
+WRONG_FORMS = {
+    each.__name__: each for each in (assigned, first_of_copies, mean_of_copies, put_back_last, put_back_always)
+}
