@@ -23,8 +23,8 @@ SEED = 0
 KINDS = ("random", "tied", "negative", "tiny")
 #: A kind for power alone: a base of 0, whose powers of 1 and more have gradients.
 ZERO_BASE = "zero base"
-#: A kind for softmax and logsumexp: exp overflows, and the right gradients are finite.
-LARGE = "large"
+#: Kinds for softmax and logsumexp: exp overflows, or is 0 everywhere, and the right gradients are neither.
+FAR_FROM_ZERO = {"large": 1e3, "large negative": -1e3}
 
 
 class OperationExercise(Exercise):
@@ -42,7 +42,7 @@ class OperationExercise(Exercise):
         if case.operation is ops.power:
             return ("random", "tied", ZERO_BASE)
         if case.operation in (ops.softmax, ops.logsumexp):
-            return (*KINDS, LARGE)
+            return (*KINDS, *FAR_FROM_ZERO)
         return ("random", "tied") if case.positive else KINDS
 
     def _case(self, case: OperationCase, kind: str) -> Case:
@@ -51,8 +51,8 @@ class OperationExercise(Exercise):
         if kind == ZERO_BASE:
             few = ([0.0, 2.0], [1.0, 3.0])
             operands = [generator.choice(values, shape) for values, shape in zip(few, case.shapes, strict=True)]
-        elif kind == LARGE:
-            operands = [1e3 * draw("random", shape, "float64", generator) for shape in case.shapes]
+        elif kind in FAR_FROM_ZERO:
+            operands = [FAR_FROM_ZERO[kind] + draw("random", shape, "float64", generator) for shape in case.shapes]
         else:
             operands = [draw(kind, shape, "float64", generator, domain) for shape in case.shapes]
         answer = self.owner(*operands, **case.options)

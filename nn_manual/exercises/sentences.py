@@ -11,7 +11,7 @@ from nn_manual.arrays import Array
 from nn_manual.exercises.candidates import Candidate
 from nn_manual.exercises.common_mistakes import reason_for
 from nn_manual.exercises.exercise import Exercise, Results
-from nn_manual.exercises.memory import is_memory, never_written
+from nn_manual.exercises.memory import NO_NUMBER, is_memory, never_written
 from nn_manual.exercises.of_schedules import ScheduleExercise
 
 NOT_SPREAD = "{0} has the right numbers in another shape, {1} for {2}: they must be spread over all of it."
@@ -80,7 +80,7 @@ def _overflow(arrays: Sequence[tuple[Array, Array]]) -> str:
         return ""
     if any(np.isinf(own[each]).any() for (own, _), each in pairs):
         return "It is infinite where the right one is finite: a division by 0, or an overflow."
-    return "It is not a number where the right one is finite: 0 / 0, or infinity times 0 or minus infinity."
+    return f"In places it {NO_NUMBER}"
 
 
 def _lacks(own: Array, right: Array) -> bool:

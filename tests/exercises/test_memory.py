@@ -48,7 +48,10 @@ def test_what_is_returned_is_no_memory() -> None:
 
 def test_nan_that_is_returned_is_not_called_memory() -> None:
     verdict = judged("square", "def square(input, /): return input * input, lambda g: g * np.nan")
-    assert verdict.explanation == ["grad_input is not a number anywhere.", "It is wrong on every input."]
+    assert verdict.explanation == [
+        "grad_input is not a number: 0 / 0, infinity times 0, or infinity minus infinity.",
+        "It is wrong on every input.",
+    ]
 
 
 def test_none_asks_for_the_return() -> None:
@@ -84,10 +87,8 @@ def test_wrong_values_come_before_an_error() -> None:
 
 
 def test_a_difference_at_ties_alone_is_told_as_one() -> None:
-    code = """def max(input, /, *, axis=None, keepdims=False):
-        largest = np.max(input, axis, keepdims=True)
-        return np.max(input, axis, keepdims=keepdims), lambda g: (input == largest) * spread(g, input.shape, axis)"""
-    assert judged("max", code).first_words == "grad_input is wrong: it differs at ties or kinks only."
+    code = "def abs(input, /): return np.abs(input), lambda g: np.where(input >= 0, g, -g)"
+    assert judged("abs", code).first_words == "grad_input is wrong: it differs at ties or kinks only."
 
 
 def test_a_small_number_that_is_added_is_not_called_float32() -> None:

@@ -83,7 +83,7 @@ def test_what_is_right_once_does_not_pass(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in ops.__all__ if isinstance(getattr(ops, name), ops.Operation)])
 def test_every_right_gradient_is_that_of_torch(name: str) -> None:
     for case in find_exercise(name).cases():
-        if case.kind not in ("random operands", "large operands"):
+        if not case.kind.startswith(("random", "large")):
             continue
         run = case.run
         assert isinstance(run, functools.partial)

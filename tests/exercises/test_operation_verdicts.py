@@ -117,7 +117,30 @@ def test_an_overflow_of_large_operands() -> None:
         back = lambda g: p * (g - (g * p).sum(axis, keepdims=True))
         return shifted / shifted.sum(axis, keepdims=True), back""",
     )
-    assert "It is not a number where the right one is finite: 0 / 0" in told
+    assert "grad_input is not a number: 0 / 0, infinity times 0, or infinity minus infinity." in told
+    assert "It is wrong on large operands and large negative operands;" in told
+
+
+def test_a_number_that_is_lost_in_places() -> None:
+    """The limit of 0 * log(0) isn't taken."""
+    told = said(
+        "power",
+        """def power(base, exponent, /):
+        answer = base**exponent
+        slope = lambda: np.where(exponent == 0, 0, exponent * base ** (exponent - 1))
+        back = lambda g: unbroadcast(g * answer * np.log(base), exponent.shape)
+        return answer, lambda g: unbroadcast(g * slope(), base.shape), back""",
+    )
+    assert "In places it is not a number: 0 / 0, infinity times 0" in told
+
+
+def test_an_exponential_of_differences_may_be_rounded_in_any_order() -> None:
+    """All numbers of a gradient that cancels are roundings: large operands must not be far apart."""
+    right_ones = """def softmax(input, /, *, axis=-1):
+        p = np.exp(input - input.max(axis, keepdims=True))
+        p = p / p.sum(axis, keepdims=True)
+        return p, lambda g: p * g - p * (p * g).sum(axis, keepdims=True)"""
+    assert said("softmax", right_ones) == ""
 
 
 #: Code that fails on some inputs, and what is said of it.
