@@ -16,8 +16,9 @@ from student import Student, solution
 
 from nn_manual import ops
 from nn_manual.exercises import explanation
-from nn_manual.exercises.agreement import same
+from nn_manual.exercises.agreement import same, tells
 from nn_manual.exercises.candidates import singles
+from nn_manual.exercises.changes import changes_of
 from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.common_mistakes import ARROW, MISTAKES
 from nn_manual.exercises.every_exercise import every_exercise
@@ -240,3 +241,28 @@ def test_what_is_added_at_indices_may_be_assigned_instead() -> None:
     (statement,) = ast.parse("np.add.at(grad, places, values)").body
     (found,) = (each for each in singles(0, statement, {}, []) if "for `+=`" in each.edits[0][1].words)
     assert ast.unparse(ast.fix_missing_locations(found.edits[0][1].wrong)) == "grad[places] = values"
+
+
+def changed_forms(formula: str, **names: Any) -> set[str]:
+    """The text of what stands in the place of each changed part of a formula."""
+    expression = ast.parse(formula, mode="eval").body
+    return {ast.unparse(each.wrong) for each in changes_of(expression, names, [])}
+
+
+def test_an_array_whose_shape_alone_is_read_isn_t_taken_for_another() -> None:
+    """`a` in the place of `b`, and `b` in the place of `a`, would contradict each other."""
+    forms = changed_forms("unbroadcast(g * b, a.shape)", g=np.ones((2, 3)), a=np.ones(3), b=np.ones(3))
+    assert "a" in forms
+    assert "b" not in forms
+
+
+def test_an_option_is_taken_for_its_default_and_a_loop_s_own_name_isn_t() -> None:
+    assert {"0", "-1", "None"} <= changed_forms("take(input, axis)")
+    assert not {"0", "-1"} & changed_forms("tuple(axis for axis in axes if axis in others)")
+
+
+def test_a_number_that_is_infinite_tells_nothing_of_a_formula() -> None:
+    right = np.array([2.0, 1.0])
+    assert not tells(np.array([np.inf, 1.0]), right)
+    assert tells(np.array([np.inf, 3.0]), right)
+    assert tells(np.ones(3), right)
