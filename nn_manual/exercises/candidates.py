@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from nn_manual.exercises.change import ADDED, LEFT_OUT, TURNED, Change, part, replaced, text
+from nn_manual.exercises.change import ADDED, LEFT_OUT, ONLY_ONCE, TURNED, Change, part, replaced, text
 from nn_manual.exercises.changes import changes_of
 from nn_manual.exercises.exercise import Results
 
@@ -98,6 +98,11 @@ def singles(
             yield candidate(Change(statement, turned, f"with the sign of {part(mark, statement.value)} turned", TURNED))
         plain = ast.Assign([_everywhere(statement.target)], statement.value)
         yield candidate(Change(statement, plain, f"with `=` for `{mark}=`", TURNED))
+    match statement:
+        case ast.Expr(ast.Call(function, [array, places, values])) if ast.unparse(function) == "np.add.at":
+            once = ast.Assign([ast.Subscript(array, places, ast.Store())], values)
+            change = Change(statement, once, ONLY_ONCE.format(f"`{line}`"), TURNED)
+            yield Candidate(((unit, change),), ("",), name, TURNED)
     if isinstance(statement, ast.Assign) and _updates(statement):
         change = Change(statement, ast.Pass(), f"without the line `{line}`", LEFT_OUT)
         yield Candidate(((unit, change),), ("",), name, LEFT_OUT)
@@ -121,6 +126,20 @@ def local_changes(unit: int, statement: ast.stmt, defined: Mapping[str, ast.expr
                     words = f"with {text(wrong)} in the place of {text(node)}"
                     rank = ADDED if isinstance(node, ast.Name) else TURNED
                     yield Candidate(((unit, Change(node, wrong, words, rank)),), (line,), line.partition(" ")[0], rank)
+
+
+def forward_of_gradient(unit: int, statement: ast.stmt, forward: ast.expr) -> Iterator[Candidate]:
+    """The formula of the output with the upstream gradient in the place of the input: clip(grad_answer, min, max)."""
+    value: Any = getattr(statement, "value", None)
+    line = ast.unparse(statement)
+    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    inputs = [node for node in ast.walk(forward) if isinstance(node, ast.Name) and node.id == "input"]
+    for upstream in sorted(names & {"grad_answer", "grad_output"}) if isinstance(value, ast.expr) and inputs else ():
+        wrong: Any = forward
+        for node in inputs:
+            wrong = replaced(wrong, node, ast.Name(upstream, ast.Load()))
+        words = f"but for all of {text(value)}: it is {text(wrong)}, what forward would make of the gradient"
+        yield Candidate(((unit, Change(value, wrong, words, ADDED)),), (line,), line.partition(" ")[0], ADDED)
 
 
 def _everywhere(target: ast.expr) -> ast.expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nn_manual.exercises.answer import Failure
 from nn_manual.exercises.reference import Reference
 
 
@@ -20,3 +21,13 @@ def cause_of(reference: Reference, theirs: Sequence[Mapping[str, Any]], name: st
     cases = [reference.cases[i] for i in there]
     expected = [reference.expected[i] for i in there]
     return explain(reference.exercise, cases, expected, [dict(theirs[i]) for i in there], name)
+
+
+def cause_of_failure(reference: Reference, results: Sequence[Mapping[str, Any] | Failure]) -> str:
+    """The cause of an error about shapes, where the reader's code computes something on other inputs."""
+    if reference.exercise is None:
+        return ""
+    from nn_manual.exercises.failures import explain_failure
+
+    own = [each if isinstance(each, Failure) else dict(each) for each in results]
+    return explain_failure(reference.exercise, reference.cases, reference.expected, own)

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 #: How simple the words of a change are, and how likely the mistake: of several that give the same, the first is told.
 LEFT_OUT, TURNED, ANOTHER, ADDED = 1, 2, 3, 4
+#: Where an array is written by indices, and some come several times.
+ONLY_ONCE = "with `=` for `+=`, which keeps only one number of each position, in {0}"
 
 
 class Change(NamedTuple):

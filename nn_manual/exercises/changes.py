@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nn_manual.exercises.change import LEFT_OUT, TURNED, Change, instead, text, without
+from nn_manual.exercises.change import ANOTHER, LEFT_OUT, TURNED, Change, instead, text, without
 from nn_manual.exercises.changes_of_calls import NAMES, REDUCTIONS, called, of_call, weighted
 from nn_manual.exercises.changes_of_chains import of_matmul, of_power, of_product, of_sum
 from nn_manual.exercises.changes_of_names import of_constant, of_index, of_name, of_whole
@@ -19,6 +19,14 @@ _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Eq: (ast.NotEq,),
     ast.NotEq: (ast.Eq,),
 }
+#: What options of operations are taken for: mostly what they are by default.
+_OPTIONS = {
+    "axis": ("0", "-1", "None"),
+    "along": ("0", "-1"),
+    "offset": ("0", "-offset"),
+    "axis1": ("0", "axis2"),
+    "axis2": ("1", "-1", "axis1"),
+}
 
 
 def changes_of(
@@ -29,6 +37,8 @@ def changes_of(
     be applied once more to what they were applied to already.
     """
     yield from of_whole(expression, names, sizes)
+    loops = (part.target for part in ast.walk(expression) if isinstance(part, ast.comprehension))
+    bound = {ast.unparse(target) for target in loops}
     for node, parent in _walk(expression, None):
         match node:
             case ast.BinOp(op=ast.Add() | ast.Sub()) if not _continues(parent, (ast.Add, ast.Sub)):
@@ -38,6 +48,8 @@ def changes_of(
             case ast.BinOp(left, ast.MatMult(), right):
                 yield from of_matmul(node, left, right)
             case ast.BinOp(left, ast.FloorDiv() | ast.Mod(), right):
+                counts = (ast.parse(size, mode="eval").body for size in sizes)
+                yield from (instead(node, count, ANOTHER) for count in counts)
                 yield instead(node, left, LEFT_OUT)
                 yield instead(node, right, TURNED)
                 yield instead(node, ast.BinOp(left, ast.Div(), right), TURNED)
@@ -61,8 +73,8 @@ def changes_of(
                 yield instead(node, body, LEFT_OUT)
                 yield instead(node, orelse, LEFT_OUT)
             case ast.Attribute(ast.Name(name), "size"):
-                for axis in (0, -1):
-                    yield instead(node, ast.parse(f"{name}.shape[{axis}]", mode="eval").body, TURNED)
+                for place in (0, -1):
+                    yield instead(node, ast.parse(f"{name}.shape[{place}]", mode="eval").body, TURNED)
             case ast.Attribute(value, "T" | "mT"):
                 yield Change(node, value, f"with {text(value)} not transposed", TURNED)
             case ast.Subscript() if ast.unparse(node) in names:
@@ -76,7 +88,10 @@ def changes_of(
             case ast.Name("step" | "count"):
                 for one in (ast.Sub(), ast.Add()):
                     yield instead(node, ast.BinOp(node, one, ast.Constant(1)), TURNED)
-            case ast.Name(name) if name in names:
+            case ast.Name(name) if name in _OPTIONS and name not in bound:
+                for other_value in _OPTIONS[name]:
+                    yield instead(node, ast.parse(other_value, mode="eval").body, TURNED)
+            case ast.Name(name) if name in names and not _is_measured(parent):
                 yield from of_name(node, names, functions)
             case ast.Name(name) if name in NAMES and not _is_called(node, parent):
                 for other_name in NAMES[name]:
@@ -99,6 +114,11 @@ def _walk(node: ast.AST, parent: ast.AST | None) -> Iterator[tuple[ast.AST, ast.
 
 def _continues(parent: ast.AST | None, kinds: tuple[type[ast.operator], ...]) -> bool:
     return isinstance(parent, ast.BinOp) and isinstance(parent.op, kinds)
+
+
+def _is_measured(parent: ast.AST | None) -> bool:
+    """Whether only the shape of an array is read: its numbers aren't confused with another's there."""
+    return isinstance(parent, ast.Attribute) and parent.attr == "shape"
 
 
 def _is_called(node: ast.AST, parent: ast.AST | None) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.exercises.change import ADDED, ANOTHER, LEFT_OUT, TURNED, Change, instead, text
+from nn_manual.exercises.change import ADDED, ANOTHER, LEFT_OUT, ONLY_ONCE, TURNED, Change, instead, text
 
 #: Functions that may be applied once more to what they were applied to already.
 FUNCTIONS = ("exp", "log", "tanh", "expit")
@@ -48,7 +48,23 @@ def of_call(node: ast.Call) -> Iterator[Change]:
     operand = operands[0] if operands else None
     code = ast.unparse(node)
     if any(isinstance(argument, ast.Starred) for argument in arguments):
+        yield from _of_shape(node)
         return
+    yield from _of_copies(node, name)
+    if name == "sign":
+        for comparison in (ast.Gt(), ast.Lt(), ast.GtE()):
+            yield instead(node, ast.Compare(arguments[0], [comparison], [ast.Constant(0)]), TURNED)
+    match arguments:
+        case [ast.Subscript(sizes, ast.Slice(None, ast.expr() as place, None))] if name == "sum":
+            for size in (place, ast.Constant(0)):
+                yield instead(node, ast.BinOp(place, ast.Mult(), ast.Subscript(sizes, size, ast.Load())), TURNED)
+    if name == "slice" and len(arguments) == 2:
+        for step in ("+ 1", "- 1"):
+            moved = f"slice({', '.join(f'{ast.unparse(bound)} {step}' for bound in arguments)})"
+            yield instead(node, ast.parse(moved, mode="eval").body, TURNED)
+    if name == "transpose" and len(arguments) == 2:
+        words = f"without the order {text(arguments[1])}, so that all axes are reversed"
+        yield Change(node, ast.Call(function, arguments[:1], []), words, LEFT_OUT)
     for other in NAMES.get(name, ()):
         yield Change(node, _renamed(node, other), f"with `{other}` in the place of `{name}`", TURNED)
     if name in REDUCTIONS and operand is not None:
@@ -83,6 +99,38 @@ def of_call(node: ast.Call) -> Iterator[Change]:
         first, second, *others = arguments
         swapped = ast.Call(function, [second, first, *others], keywords)
         yield Change(node, swapped, f"with `{ast.unparse(swapped)}` in the place of `{code}`", ANOTHER)
+
+
+def _of_shape(node: ast.Call) -> Iterator[Change]:
+    """eye(len(x)) in the place of eye(*x.shape)."""
+    match node.args:
+        case [ast.Starred(ast.Attribute(array, "shape"))]:
+            yield instead(node, ast.Call(node.func, [ast.Call(ast.Name("len", ast.Load()), [array], [])], []), TURNED)
+
+
+#: Other forms of a sum over copies, and of a gradient that is spread: the function, how likely it is, and its words.
+_OTHER_FORMS = {
+    "unbroadcast": (
+        ("mean_of_copies({0}, {1})", TURNED, "with the mean in the place of the sum in"),
+        ("first_of_copies({0}, {1})", TURNED, "with the first copy alone in the place of the sum in"),
+        ("({0}).reshape({1})", TURNED, "with a reshape, which adds nothing up, in the place of the sum in"),
+    ),
+    "bincount": (("assigned({0}, {1}, {2})", TURNED, ONLY_ONCE.removesuffix(" {0}")),),
+    "spread": (
+        ("broadcast_to({0}, {1})", TURNED, "without the summed axes, which must come back as keepdims leaves them, in"),
+        ("put_back_last({0}, {1})", TURNED, "with the summed axes put back behind the others in"),
+        ("put_back_last({0}, {1}, True)", TURNED, "with the summed axes put back behind the others in"),
+        ("put_back_always({0}, {1}, {2})", TURNED, "with axes put back also where keepdims has left them in"),
+        ("broadcast_to(sum({0}), {1})", ANOTHER, "with the sum of all of `{0}` everywhere in"),
+    ),
+}
+
+
+def _of_copies(node: ast.Call, name: str) -> Iterator[Change]:
+    arguments = [ast.unparse(each) for each in node.args]
+    for form, rank, words in _OTHER_FORMS.get(name, ()) if len(arguments) > 1 else ():
+        changed = ast.parse(form.format(*arguments), mode="eval").body
+        yield Change(node, changed, f"{words.format(*arguments)} {text(node)}", rank)
 
 
 def called(node: ast.Call) -> str:

@@ -110,6 +110,7 @@ def of_product(node: ast.BinOp) -> Iterator[Change]:
             yield from _confused(node, factors, index)
         if len(others) > 1:
             yield Change(node, product([(is_below, factor)]), f"with {text(factor)} alone of {text(node)}", ANOTHER)
+        yield from _parentheses_of_power(node, factors, index)
         inner = _flat(factor, ast.Add, ast.Sub)
         for place in range(len(inner) if len(inner) > 1 and not is_below else 0):
             term = inner[place][1]
@@ -131,6 +132,15 @@ def of_product(node: ast.BinOp) -> Iterator[Change]:
         others = [*factors[:index], *factors[index + 1 :]]
         if len(factors) > 2 and not is_below:
             yield instead(node, ast.BinOp(factor, ast.Add(), product(others)), ADDED)
+
+
+def _parentheses_of_power(node: ast.BinOp, factors: list[Any], index: int) -> Iterator[Change]:
+    """n * x ** n - 1 in the place of n * x ** (n - 1)."""
+    match factors[index]:
+        case (False, ast.BinOp(base, ast.Pow(), ast.BinOp(left, ast.Add() | ast.Sub() as sign, right))):
+            power = ast.BinOp(base, ast.Pow(), left)
+            lost = product([*factors[:index], (False, power), *factors[index + 1 :]])
+            yield instead(node, ast.BinOp(lost, sign, right), TURNED)
 
 
 def _confused(node: ast.BinOp, factors: list[Any], index: int) -> Iterator[Change]:

@@ -22,8 +22,11 @@ def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
     if isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant):
         tree.body = tree.body[1:] or [ast.Pass()]
     tree.decorator_list, tree.returns = [], None
-    for argument in (*tree.args.args, *tree.args.kwonlyargs):
-        argument.annotation = None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.FunctionDef):
+            node.returns = None
     made: ast.FunctionDef = tree
     return made
 
@@ -35,7 +38,7 @@ def computing(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             case ast.If(body=inner, orelse=other) if not all(isinstance(each, ast.Raise) for each in inner):
                 yield from computing(inner)
                 yield from computing(other)
-            case ast.For(body=inner):
+            case ast.For(body=inner) | ast.FunctionDef(body=inner):
                 yield from computing(inner)
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return():
                 yield statement
@@ -52,7 +55,7 @@ def known_at(unit: ast.FunctionDef, statement: ast.stmt, names: Mapping[str, Any
         for node in ast.walk(unit)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.lineno < statement.lineno
     }
-    arguments = {argument.arg for argument in unit.args.args}
+    arguments = {node.arg for node in ast.walk(unit.args) if isinstance(node, ast.arg)}
     return {name: value for name, value in names.items() if re.split(r"\W", name)[0] in stored | arguments}
 
 
@@ -81,3 +84,20 @@ def swapped_lines(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
                 change = Change(statement, ast.Pass(), f"without `{ast.unparse(statement)}`", LEFT_OUT)
                 yield Candidate(((index, change),), ("",), "", LEFT_OUT)
+
+
+def leading_to(answer: ast.expr, statements: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements that the answer depends on, and those that refuse operands."""
+    read, kept = {*names_in(answer, ast.Load)}, []
+    for one in reversed(statements):
+        is_refusal = isinstance(one, ast.If) and isinstance(one.body[-1], ast.Raise)
+        written = {one.name} if isinstance(one, ast.FunctionDef) else {*names_in(one, ast.Store)}
+        if is_refusal or written & read:
+            kept.append(one)
+            read |= {*names_in(one, ast.Load)}
+    return kept[::-1]
+
+
+def names_in(tree: ast.AST, context: type[Any]) -> Iterator[str]:
+    """The names that are read in a tree, or written, by the context."""
+    return (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, context))

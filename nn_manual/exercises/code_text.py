@@ -30,22 +30,30 @@ class CodeText(Text):
         self.cases, self._owner = cases, exercise.owner
         self._functions: dict[str, Callable[..., Any]] = {}
         self._trees: dict[str, ast.FunctionDef] = {}
-        for name in (*exercise.taken_out, "coefficients"):
-            self._take(name)
-        self._num_own = len(self._trees)
-        self._take("one_way" if "one_way_backward" in exercise.taken_out else "forward")
+        self._num_own = self._take_all(exercise)
         self._names = list(self._trees)
         self._prepared: dict[int, Callable[[bool], Results]] = {}
         self._stale: set[int] = set()
         self._switched: dict[int, Switched] = {}
         self.units: list[ast.AST] = [*self._trees.values()]
-        # One class for all changes: its methods are put in and taken out again.
-        self._changed = type(self._owner.__name__, (self._owner,), {})
+        self._changed = self._changeable()
         self._plain = {
             index: self._compiled(index, unit)
             for index, unit in enumerate(self.units)
             if ast.dump(unit) != ast.dump(source_of(self._functions[self._names[index]]))
         }
+
+    def _take_all(self, exercise: Exercise) -> int:
+        """Take the functions. Returns how many of them, the first ones, aren't forward's."""
+        for name in (*exercise.taken_out, "coefficients"):
+            self._take(name)
+        number = len(self._trees)
+        self._take("one_way" if "one_way_backward" in exercise.taken_out else "forward")
+        return number
+
+    def _changeable(self) -> Any:
+        """One class for all changes: its methods are put in and taken out again."""
+        return type(self._owner.__name__, (self._owner,), {})
 
     def _take(self, name: str) -> None:
         function = inspect.getattr_static(self._owner, name, None)
@@ -156,12 +164,13 @@ class CodeText(Text):
     def _compiled(self, index: int, unit: ast.AST, chosen: dict[int, int] | None = None) -> Callable[..., Any]:
         """The method that a tree defines, in the place of the package's."""
         function = self._functions[self._names[index]]
+        base = _defining(self._owner, function) if isinstance(self._owner, type) else None
         maker = ast.parse("def _maker(__class__):\n    return 0")
         definition: Any = maker.body[0]
         definition.body = [unit, ast.Return(ast.Name(function.__name__, ast.Load()))]
         namespace = {**HELPERS, **function.__globals__, "_chosen": chosen}
         exec(compile(ast.fix_missing_locations(maker), f"<{function.__qualname__}>", "exec"), namespace)
-        made: Callable[..., Any] = namespace["_maker"](_defining(self._owner, function))
+        made: Callable[..., Any] = namespace["_maker"](base)
         return made
 
 

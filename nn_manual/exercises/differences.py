@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nn_manual.arrays import Array
+from nn_manual.check.catalogue.inputs import AT_JUMPS
 from nn_manual.check.compare.tolerances import SOLUTION
 from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.reference import Reference
-from nn_manual.exercises.statement import OUTPUTS
+from nn_manual.exercises.statement import OUTPUTS, said_of_kinks
+
+#: The kinds of input that lie at ties and kinks, and those of which a part does.
+AT_KINKS, PARTLY_AT_KINKS = ("tied", "zero"), ("tied", "zero", "spread", AT_JUMPS)
 
 
 def looks_like(theirs: Array, right: Array) -> str:
@@ -52,6 +57,17 @@ def worst(theirs: Array, right: Array) -> tuple[int, ...]:
     with np.errstate(all="ignore"):
         distance = np.where(wrong, np.nan_to_num(np.abs(theirs - right), nan=np.inf), -1)
     return tuple(int(i) for i in np.unravel_index(np.argmax(distance), right.shape))
+
+
+def of_ties(reference: Reference, wrong: Sequence[int]) -> str | None:
+    """Where the cases that are wrong are those at ties and kinks: what the docstring says of these, if it does. None
+    for others.
+    """
+    kinds = [reference.inputs[case][1] for case in wrong]
+    said = "" if reference.exercise is None else said_of_kinks(reference.exercise)
+    if said and any(kind.startswith(AT_KINKS) for kind in kinds):
+        return said if all(kind.startswith(PARTLY_AT_KINKS) for kind in kinds) else None
+    return "" if all(kind.startswith("tied") for kind in kinds) else None
 
 
 def two_numbers(theirs: float, right: float) -> tuple[str, str]:

@@ -17,7 +17,13 @@ Results: TypeAlias = dict[str, Array]
 
 
 class NotASolution(Exception):  # noqa: N818 - says what happened
-    """The reader's code does what no solution may do: the text says what, and is told as it is."""
+    """The reader's code does what no solution may do: the text says what, and is told as it is. `line` is that of the
+    reader's file, where no call in it says which one it is.
+    """
+
+    def __init__(self, words: str, line: int = 0) -> None:
+        super().__init__(words)
+        self.line = line
 
 
 class Reached(Exception):  # noqa: N818 - says what happened

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.exercises.agreement import is_array, same, tells
 from nn_manual.exercises.candidates import Candidate, Text
 from nn_manual.exercises.code_text import CodeText
+from nn_manual.exercises.combinations import pairs, repeated
 from nn_manual.exercises.common_mistakes import written_mistakes
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formula_text import FormulaText, UpdateText
+from nn_manual.exercises.operation_text import OperationText
 from nn_manual.exercises.sentences import seen_without_formula, sentence
+from nn_manual.exercises.statement import said_of_kinks
+from nn_manual.ops import Operation
 from nn_manual.optim import Optimizer
 
 #: So many seconds are spent on the search.
 SECONDS = 2.0
-#: Right forms differ by 1e-12 of the largest number at most.
-TOLERANCE = 1e-9
+#: A second search takes at most this share of it.
+SHARE_OF_SECOND = 0.4
 #: At most so many changes that agree on one case are tried on all.
 MOST_CONFIRMED = 60
 #: So many pairs of changes of formulas are tried before the code is looked at.
 FIRST_PAIRS = 2000
 #: So many changes are made ready at once.
 PREPARED = 300
-#: Changes of a higher rank are tried alone, and not in pairs.
-MOST_RANK = 7
+#: What is said of a cause that holds elsewhere.
+AT_TIES = "At ties it differs in another way, too."
 
 
 def explain(
@@ -49,7 +52,16 @@ def explain(
         if seen or not search.telling:
             return seen
         found = search.found()
-        return "" if found is None else sentence(exercise, found, wrong)
+        if found is not None:
+            return sentence(exercise, found, wrong)
+        if search.family(wrong):
+            found = search.second(range(len(cases)), alone=True).found()
+            return "" if found is None else sentence(exercise, found, wrong)
+        away = [number for number, case in enumerate(cases) if not case.kind.startswith("tied")]
+        if all(number in away for number in search.telling) or not said_of_kinks(exercise):
+            return ""
+        found = search.second(away).found()
+        return "" if found is None else f"{sentence(exercise, found, wrong)} {AT_TIES}"
 
 
 class Search:
@@ -65,17 +77,25 @@ class Search:
         theirs: Sequence[Results],
         wrong: str,
     ) -> None:
-        self.exercise, self.cases, self.wrong = exercise, cases, wrong
+        self.exercise, self.cases, self.wrong, self._alone = exercise, cases, wrong, False
         self.expected, self.theirs = expected, theirs
         both = ((number, own.get(wrong)) for number, own in enumerate(theirs) if wrong in expected[number])
-        self.given = [number for number, array in both if _is_array(array)]
-        differing = [number for number in self.given if not same(theirs[number][wrong], expected[number][wrong])]
+        self.given = [number for number, array in both if is_array(array)]
+        differing = [number for number in self.given if tells(theirs[number][wrong], expected[number][wrong])]
         self.telling = sorted(differing, key=self._unclear)
         self._until = time.perf_counter() + SECONDS
 
     def _unclear(self, number: int) -> tuple[bool, bool, bool]:
         array = self.theirs[number][self.wrong]
         return not np.isfinite(array).all(), "random" not in self.cases[number].kind, array.size < 3
+
+    def second(self, numbers: Sequence[int], alone: bool = False) -> Search:
+        """A shorter search in some of the cases; `alone` for what explains this tensor, and not those of its family."""
+        cases = [self.cases[number] for number in numbers]
+        expected, theirs = ([each[number] for number in numbers] for each in (self.expected, self.theirs))
+        other = Search(self.exercise, cases, expected, theirs, self.wrong)
+        other._alone, other._until = alone, time.perf_counter() + SHARE_OF_SECOND * SECONDS
+        return other
 
     def found(self) -> Candidate | None:
         """The change with the simplest words; None where there is none."""
@@ -84,20 +104,20 @@ class Search:
             usable = self._usable(text)
             if not usable:
                 continue
-            singles = self._singles(text, usable[0])
+            singles = self.singles(text, usable[0])
             found = self._best(text, usable, self._in_parts(text, singles))
             if found is not None:
                 return found
-            pairs = _pairs(singles)
+            two = pairs(singles)
             if not rest and isinstance(text, FormulaText):
                 # The likeliest pairs of formulas come before all changes of the code, which take longer.
-                found = self._best(text, usable, itertools.islice(pairs, FIRST_PAIRS))
+                found = self._best(text, usable, itertools.islice(two, FIRST_PAIRS))
             if found is not None:
                 return found
-            rest.append((text, usable, pairs))
-        for text, usable, pairs in rest:
+            rest.append((text, usable, two))
+        for text, usable, two in rest:
             text.prepare([])
-            found = self._best(text, usable, pairs)
+            found = self._best(text, usable, two)
             if found is not None:
                 return found
         return None
@@ -105,7 +125,7 @@ class Search:
     def _texts(self) -> Iterator[Text]:
         own = self.exercise.owner
         if isinstance(own, type) and issubclass(own, Optimizer):
-            arrays = [array for number in self.telling for array in self.theirs[number].values() if _is_array(array)]
+            arrays = [array for number in self.telling for array in self.theirs[number].values() if is_array(array)]
             finite = all(np.isfinite(array).all() for array in arrays)
             for without_decay in (True,) if finite else (True, False):
                 yield UpdateText(self.exercise, self.cases, without_decay)
@@ -113,6 +133,8 @@ class Search:
             yield FormulaText(self.exercise, self.cases)
         if isinstance(own, type):
             yield CodeText(self.exercise, self.cases)
+        elif isinstance(own, Operation):
+            yield OperationText(self.exercise, self.cases)
 
     def _usable(self, text: Text) -> list[int]:
         """The cases, telling ones first, in which the unchanged text gives what is expected."""
@@ -132,16 +154,26 @@ class Search:
         return usable if usable and usable[0] in self.telling and 2 * len(usable) > len(self.given) else []
 
     def _names(self, number: int) -> list[str]:
-        """What must agree: the tensor; of an optimizer's step, whatever follows from it, too."""
+        """What must agree: the tensor; of an optimizer's step, whatever follows from it, too; of one of many operands,
+        the others' unless it is sought `alone`.
+        """
         if " after step " in self.wrong:
             return [name for name in self.expected[number] if " after step " in name]
-        return [self.wrong]
+        family = "" if self._alone else self.family(self.wrong)
+        others = (name for name in self.theirs[number] if family and name.startswith(family) and name != self.wrong)
+        return [self.wrong, *others]
 
-    def _singles(self, text: Text, number: int) -> list[Candidate]:
+    @staticmethod
+    def family(name: str) -> str:
+        """What the gradients of all operands are called: "grad_inputs["; empty where each has a name of its own."""
+        return f"{name.partition('[')[0]}[" if "[" in name else ""
+
+    def singles(self, text: Text, number: int) -> list[Candidate]:
+        """The single changes that lead to the tensor, the likeliest first."""
         leading = text.leads_to(self.wrong)
         every = (each for each in text.candidates(number) if each.edits[0][0] in leading)
         single = [each._replace(rank=self._rank(text, each)) for each in every]
-        found = [*written_mistakes(self.exercise, text), *_repeated(single, text), *single]
+        found = [*written_mistakes(self.exercise, text), *repeated(single, text), *single]
         return sorted((each for each in found if text.shows(each, number)), key=lambda each: each.rank)
 
     def _rank(self, text: Text, single: Candidate) -> int:
@@ -152,13 +184,17 @@ class Search:
     def _best(self, text: Text, usable: Sequence[int], candidates: Iterator[Candidate]) -> Candidate | None:
         tried = 0
         for candidate in candidates:
-            if time.perf_counter() > self._until or tried > MOST_CONFIRMED:
+            if self.is_over() or tried > MOST_CONFIRMED:
                 return None
             if self._agrees(text, candidate, usable[0]):
                 tried += 1
                 if all(self._agrees(text, candidate, number) for number in usable[1:]):
                     return candidate
         return None
+
+    def is_over(self) -> bool:
+        """Whether the time of the search is."""
+        return time.perf_counter() > self._until
 
     def _in_parts(self, text: Text, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         for start in range(0, len(candidates), PREPARED):
@@ -173,61 +209,8 @@ class Search:
             raise_if_nobodys_fault(error)
             return False
         own = self.theirs[number]
+        if "answer" in results and np.shape(results["answer"]) != np.shape(self.expected[number]["answer"]):
+            return False  # what the reader's forward has is right
         if not same(results.get(self.wrong), own[self.wrong]):
             return False
         return all(same(results.get(name), own.get(name)) for name in self._names(number))
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two arrays agree: in their shapes, where they are no numbers, and in the numbers."""
-    if not _is_array(one) or not _is_array(other) or np.shape(one) != np.shape(other):
-        return False
-    one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    difference = float(np.max(np.abs(one - other), initial=0))
-    if difference <= TOLERANCE * float(np.max(np.abs(other), initial=0)):
-        return True
-    if np.isfinite(difference):
-        return False
-    finite = np.isfinite(one)
-    if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(other[finite]).all():
-        return False
-    return same(one[finite], other[finite])
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray | np.number | float | int) and np.asarray(value).dtype.kind in "fiub"
-
-
-def _repeated(singles: list[Candidate], text: Text) -> Iterator[Candidate]:
-    """The same change at each place where it can be made: of all lines of a name, of all lines but forward's, and of
-    all lines.
-    """
-    groups: dict[tuple[str, ...], list[Candidate]] = {}
-    for each in singles:
-        words = each.edits[0][1].words
-        groups.setdefault((words, "name", each.name), []).append(each)
-        groups.setdefault((words, "all"), []).append(each)
-        if not text.of_forward(each):
-            groups.setdefault((words, "backward"), []).append(each)
-    for key, group in groups.items():
-        if len(group) > 1:
-            edits = tuple(edit for each in group for edit in each.edits)
-            lines = tuple(each.lines[0] for each in group)
-            ranks = [each.rank for each in group]
-            yield Candidate(edits, lines, group[0].name, min(ranks) if key[1] == "name" else max(ranks) + 1)
-
-
-def _pairs(singles: list[Candidate]) -> Iterator[Candidate]:
-    """Two changes, those with the simplest words first."""
-    by_rank: dict[int, list[tuple[Candidate, frozenset[int]]]] = {}
-    for each in singles:
-        if each.rank <= MOST_RANK:
-            nodes = (node for _, change in each.edits for node in ast.walk(change.node))
-            inside = frozenset(id(node) for node in nodes if isinstance(node, ast.expr | ast.stmt))
-            by_rank.setdefault(each.rank, []).append((each, inside))
-    for low, high in sorted(itertools.combinations_with_replacement(sorted(by_rank), 2), key=sum):
-        own, others = by_rank[low], by_rank[high]
-        two = itertools.combinations(own, 2) if low == high else itertools.product(own, others)
-        for (first, inside), (second, within) in two:
-            if not inside & within:
-                yield Candidate((*first.edits, *second.edits), (*first.lines, *second.lines), first.name, low + high)

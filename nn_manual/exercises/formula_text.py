@@ -9,14 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.exercises.candidates import Candidate, Names, Text, local_changes, singles
+from nn_manual.exercises.candidates import Candidate, Names, Text, forward_of_gradient, local_changes, singles
 from nn_manual.exercises.changes_of_calls import FUNCTIONS
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formulas import Formula, formulas
+from nn_manual.exercises.wrong_forms import WRONG_FORMS
+from nn_manual.ops import Operation
 from nn_manual.optim import Optimizer
 
+#: What forward computes.
+OUTPUTS = {"output", "answer", "loss"}
 #: What a formula takes for the size that it divides by, of the first of its names.
 SIZES = ("{}.size", "{}.shape[0]", "{}.shape[-1]", "({0}.size // {0}.shape[1])", "({0}.size // {0}.shape[-1])")
+#: The same in operations, whose answer may be smaller.
+OF_REDUCTIONS = ("({}.size // answer.size)", "answer.size", "{}.ndim")
 #: What the formulas of losses call the sizes of a batch.
 COUNTS = ("N", "rows", "classes", "batch")
 
@@ -28,7 +34,7 @@ class FormulaText(Text):
 
     def __init__(self, exercise: Exercise, cases: Sequence[Case]) -> None:
         super().__init__()
-        self.cases = cases
+        self.cases, self._owner = cases, exercise.owner
         self.lines = exercise.formulas() or _lines(exercise.owner)
         self.units = [_assignment(line) for line in self.lines]
         self._before: dict[int, list[dict[str, Any]]] = {}
@@ -37,7 +43,7 @@ class FormulaText(Text):
         self._held: dict[int, frozenset[int]] = {}
         self._read: set[str] = set()
         self._functions = [name for name in FUNCTIONS if any(f"{name}(" in line.expression for line in self.lines)]
-        self._forward = self._lines_of({"output", "answer", "loss"})
+        self._forward = self._lines_of(OUTPUTS)
         for unit in self.units:
             self._read |= {node.id for node in ast.walk(unit) if isinstance(node, ast.Name)}
 
@@ -67,7 +73,10 @@ class FormulaText(Text):
             names = self._names(base, self._before[number][index])
             yield from singles(index, unit, names, self._sizes(number), self._functions)
             before = zip(self.lines[:index], self.units[:index], strict=True)
-            yield from local_changes(index, unit, {line.name: own.value for line, own in before})
+            defined = {line.name: own.value for line, own in before}
+            yield from local_changes(index, unit, defined)
+            for output in OUTPUTS & defined.keys():
+                yield from forward_of_gradient(index, unit, defined[output])
 
     def shows(self, candidate: Candidate, number: int) -> bool:
         """Whether one of the changed lines holds in a case."""
@@ -116,7 +125,7 @@ class FormulaText(Text):
     def _base(self, number: int) -> dict[str, Any]:
         if number not in self._bases:
             case = self.cases[number]
-            self._bases[number] = {**vars(np), **vars(case.instance), **case.known}
+            self._bases[number] = {**vars(np), **WRONG_FORMS, **vars(case.instance), **case.known}
         return self._bases[number]
 
     def _names(self, base: dict[str, Any], results: dict[str, Any]) -> Names:
@@ -130,7 +139,8 @@ class FormulaText(Text):
         arrays = [name for name, value in known.items() if isinstance(value, np.ndarray)]
         first = next((name for name in ("input", *arrays) if name in known), None)
         own = [name for name in COUNTS if isinstance(known.get(name), int)]
-        return own if own or first is None else [size.format(first) for size in SIZES]
+        sizes = (*SIZES, *(OF_REDUCTIONS if isinstance(self._owner, Operation) else ()))
+        return own if own or first is None else [size.format(first) for size in sizes]
 
 
 class UpdateText(FormulaText):
@@ -143,7 +153,6 @@ class UpdateText(FormulaText):
     def __init__(self, exercise: Exercise, cases: Sequence[Case], without_decay: bool) -> None:
         super().__init__(exercise, cases)
         self._without_decay = without_decay
-        self._owner = exercise.owner
         self._steps: dict[int, list[dict[str, Any]]] = {}
 
     def run(self, changed: Mapping[int, ast.AST], number: int) -> Results:

@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 import scipy
 
+from nn_manual import ops
 from nn_manual.arrays import Array
 from nn_manual.layers import Layer, TimePool
 from nn_manual.layers.batch_normalization import BatchNorm
 from nn_manual.layers.fast_forms import rows
 from nn_manual.layers.group_normalization import OverGroups
 from nn_manual.losses import Loss
+from nn_manual.ops.reductions import chosen, spread
+
+#: What the formulas of operations call by name, beside NumPy's functions.
+WORDS_OF_OPERATIONS = {"unbroadcast": ops.unbroadcast, "spread": spread, "chosen": chosen}
 
 
 def words_of_layer(layer: Layer, input: Array) -> dict[str, Any]:

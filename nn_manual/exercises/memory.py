@@ -12,6 +12,9 @@ from nn_manual.exercises.answer import Failure
 from nn_manual.exercises.words import written_gradient
 from nn_manual.layers import Layer
 
+#: How a number is lost.
+NO_NUMBER = "is not a number: 0 / 0, infinity times 0, or infinity minus infinity."
+
 
 def is_memory(owner: Any, name: str) -> bool:
     """Whether a tensor is memory that backward writes into, and isn't returned."""
@@ -21,7 +24,7 @@ def is_memory(owner: Any, name: str) -> bool:
 
 def no_number(owner: Any, name: str) -> str:
     """About a tensor that has no number anywhere."""
-    return never_written(name, " anywhere") if is_memory(owner, name) else f"{name} is not a number anywhere."
+    return never_written(name, " anywhere") if is_memory(owner, name) else f"{name} {NO_NUMBER}"
 
 
 def never_written(name: str, where: str) -> str:

@@ -11,8 +11,11 @@ from nn_manual.check.catalogue.operation_cases import CASES, OperationCase
 ELEMENTWISE = (ops.square, ops.reciprocal, ops.sqrt, ops.exp, ops.log, ops.tanh, ops.relu, ops.abs)
 ON_POSITIVE = (ops.reciprocal, ops.sqrt, ops.log, ops.divide, ops.power)
 OF_TWO = (ops.add, ops.subtract, ops.multiply, ops.divide, ops.power, ops.maximum, ops.minimum)
-#: Neither operand is broadcast, the second one is, the first one, both are.
-PAIRS = (((2, 3), (2, 3)), ((2, 3), (3,)), ((3, 1), (3, 2)), ((3,), (2, 3)), ((2, 1), (1, 3)))
+#: Neither operand is broadcast, the second one is, the first one, both are; one is along two axes at once.
+PAIRS = (
+    *(((2, 3), (2, 3)), ((2, 3), (3,)), ((3, 1), (3, 2)), ((3,), (2, 3)), ((2, 1), (1, 3))),
+    *(((2, 3, 4), (3, 1)), ((3, 1), (2, 3, 4))),
+)
 #: The options of sums over some axes of an array of three.
 REDUCED: tuple[dict[str, Any], ...] = (
     {},
@@ -28,20 +31,42 @@ OTHERS = (
     OperationCase(ops.clip, ((4,),), {"min": -1.0, "max": 1.0}),
     OperationCase(ops.clip, ((2, 3, 2),), {"min": 0.0}),
     OperationCase(ops.clip, ((1, 1),), {"max": 0.25}),
+    OperationCase(ops.clip, ((2, 3),)),
     # Square ones: there a forgotten transposition gives numbers, and no error.
     OperationCase(ops.matmul, ((3, 3), (3, 3))),
+    # A stack on either side, on both, and with a vector.
+    OperationCase(ops.matmul, ((2, 3), (5, 3, 4))),
+    OperationCase(ops.matmul, ((5, 2, 3), (5, 3, 4))),
+    OperationCase(ops.matmul, ((2, 1, 2, 3), (5, 3, 4))),
+    OperationCase(ops.matmul, ((5, 2, 3), (3,))),
+    OperationCase(ops.matmul, ((3,), (5, 3, 4))),
     OperationCase(ops.outer, ((3,), (3,))),
     OperationCase(ops.trace, ((2, 4),)),
     OperationCase(ops.trace, ((4, 2),)),
     OperationCase(ops.diagonal, ((3, 3),)),
     OperationCase(ops.diagonal, ((3, 4),), {"offset": -1}),
+    OperationCase(ops.diagonal, ((2, 3, 4),), {"offset": 1, "axis1": 1, "axis2": 2}),
+    OperationCase(ops.diagonal, ((3, 2, 4),), {"offset": 1, "axis1": -1, "axis2": 0}),
     OperationCase(ops.reshape, ((2, 3, 2),), {"shape": (12,)}),
+    OperationCase(ops.reshape, ((2, 3, 2),), {"shape": (-1, 2)}),
     OperationCase(ops.transpose, ((2, 3),)),
+    OperationCase(ops.transpose, ((2, 3, 4),), {"axes": (1, 2, 0)}),
+    OperationCase(ops.transpose, ((2, 3, 4),), {"axes": (-2, 0, -1)}),
+    OperationCase(ops.transpose, ((2, 3, 4, 2),), {"axes": (1, 3, 0, 2)}),
     OperationCase(ops.broadcast_to, ((3,),), {"shape": (2, 3)}),
     OperationCase(ops.broadcast_to, ((2, 3),), {"shape": (2, 3)}),
+    OperationCase(ops.broadcast_to, ((2, 1, 3),), {"shape": (2, 4, 3)}),
     OperationCase(ops.concatenate, ((2, 3), (4, 3))),
+    # The last two differ: where the third one starts isn't twice the size of any.
+    OperationCase(ops.concatenate, ((2, 3), (1, 3), (4, 3))),
+    OperationCase(ops.concatenate, ((2, 2, 3), (2, 3, 3), (2, 1, 3)), {"axis": 1}),
+    OperationCase(ops.concatenate, ((2, 3), (2, 1), (2, 2)), {"axis": -1}),
+    OperationCase(ops.concatenate, ((4, 1), (4, 2)), {"axis": 1}),
     OperationCase(ops.index, ((3, 4),), {"key": 1}),
     OperationCase(ops.index, ((3, 4),), {"key": (slice(1, None), 2)}),
+    OperationCase(ops.index, ((3, 4),), {"key": (None, Ellipsis, -1)}),
+    OperationCase(ops.index, ((3, 4),), {"key": ([0, 2, 0, -1], [1, 3, 1, 3])}),
+    OperationCase(ops.index, ((3, 4),), {"key": slice(None, None, 2)}),
     # Among 20 tied numbers the largest one is tied.
     *(OperationCase(operation, ((4, 5),), options) for operation in (ops.max, ops.min) for options in REDUCED[::4]),
     *(
@@ -49,7 +74,10 @@ OTHERS = (
         for operation in (ops.max, ops.min)
         for axis in (0, -1)
     ),
+    *(OperationCase(operation, ((2, 3, 4),), {"axis": axis}) for operation in (ops.max, ops.min) for axis in (0, 1, 2)),
     *(OperationCase(ops.softmax, shape, {"axis": axis}) for shape in (((3, 3),), ((2, 3, 4),)) for axis in (0, -1)),
+    OperationCase(ops.softmax, ((2, 3, 4),), {"axis": 1}),
+    OperationCase(ops.softmax, ((4,),)),
 )
 
 

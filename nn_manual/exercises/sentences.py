@@ -11,7 +11,7 @@ from nn_manual.arrays import Array
 from nn_manual.exercises.candidates import Candidate
 from nn_manual.exercises.common_mistakes import reason_for
 from nn_manual.exercises.exercise import Exercise, Results
-from nn_manual.exercises.memory import is_memory, never_written
+from nn_manual.exercises.memory import NO_NUMBER, is_memory, never_written
 from nn_manual.exercises.of_schedules import ScheduleExercise
 
 NOT_SPREAD = "{0} has the right numbers in another shape, {1} for {2}: they must be spread over all of it."
@@ -61,11 +61,26 @@ def seen_without_formula(
         if any(each.any() for each in lost) and all(map(_lacks, *zip(*arrays, strict=True))):
             everywhere = " anywhere" if all(each.all() for each in lost) else " in some places"
             return never_written(wrong, everywhere)
+    if overflow := _overflow(arrays):
+        return overflow
     smaller = [(own, right) for own, right in arrays if own.shape != right.shape]
     if smaller and all(_spreads(own, right) for own, right in arrays):
         own, right = smaller[0]
         return NOT_SPREAD.format(wrong, own.shape, right.shape)
     return ""
+
+
+def _overflow(arrays: Sequence[tuple[Array, Array]]) -> str:
+    """About numbers that are right where they are finite, and infinite or none where the right ones are finite."""
+    lost = [~np.isfinite(own) & np.isfinite(right) for own, right in arrays if own.shape == right.shape]
+    if len(lost) < len(arrays) or not any(each.any() for each in lost):
+        return ""
+    pairs = list(zip(arrays, lost, strict=True))
+    if not all(_near(np.where(each, right, own), right) for (own, right), each in pairs):
+        return ""
+    if any(np.isinf(own[each]).any() for (own, _), each in pairs):
+        return "It is infinite where the right one is finite: a division by 0, or an overflow."
+    return f"In places it {NO_NUMBER}"
 
 
 def _lacks(own: Array, right: Array) -> bool:

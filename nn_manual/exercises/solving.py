@@ -71,7 +71,7 @@ def failure(error: BaseException, file: str) -> Failure:
         words = "it writes into its input, which other code still reads"
     elif of_shapes := misfit(error, file):
         words = f"{type(error).__name__}: {of_shapes}"
-    return Failure(words, (lines[-1] or 0) if lines else 0)
+    return Failure(words, (lines[-1] or 0) if lines else getattr(error, "line", 0))
 
 
 def _meant(error: BaseException) -> str:

@@ -6,22 +6,24 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
-from typing import Any
 
-from nn_manual import ops
+from nn_manual.exercises.code_statements import leading_to, names_in
 from nn_manual.exercises.exercise import Exercise
+from nn_manual.exercises.formula_words import WORDS_OF_OPERATIONS
 from nn_manual.exercises.of_nets import NetExercise, started_net
+from nn_manual.exercises.of_operations import end_of
 from nn_manual.exercises.source import Method, called, imports, method, opened
-from nn_manual.exercises.statement import statement
+from nn_manual.exercises.statement import formulas_back, statement
 from nn_manual.exercises.words import told_words, written_words
 from nn_manual.messages.text import shell_word
+from nn_manual.ops import Operation
 
 
 def started(exercise: Exercise, file_name: str) -> str:
     """The text of the file, which will have this name."""
     if isinstance(exercise, NetExercise):
         return head(exercise, file_name) + started_net(exercise)
-    if isinstance(exercise.owner, ops.Operation):
+    if isinstance(exercise.owner, Operation):
         return head(exercise, file_name) + _started_operation(exercise)
     owner: type = exercise.owner
     given = [one for one in called(owner, exercise.given) if one.name not in exercise.taken_out]
@@ -79,20 +81,26 @@ def _started_operation(exercise: Exercise) -> str:
     lines = whole.text.splitlines()
     first = lines[: tree.body[0].lineno - 1]
     parts = [docstring(_documented(exercise), "    ")]
-    kept = [lines[one.lineno - 1 : one.end_lineno] for one in _leading_to(answer, statements)]
-    parts += ["\n".join(line for one in kept for line in one)] if kept else []
-    names = [name.arg for name in [*tree.args.posonlyargs, *tree.args.args]]
+    kept = [lines[one.lineno - 1 : one.end_lineno] for one in leading_to(answer, statements)]
+    if not isinstance(answer, ast.Name):
+        kept.append([f"    answer = {ast.unparse(answer)}"])
+    parts.append("\n".join(line for one in kept for line in one))
     if isinstance(backwards[0], ast.Starred):
-        assert tree.args.vararg is not None
-        operands = tree.args.vararg.arg
         parts.append(_OF_ANY_NUMBER)
-        returned = f"*(backward_of(position) for position in range(len({operands})))"
     else:
-        parts += [_of_one(name) for name in names]
-        returned = ", ".join(f"grad_{name}" for name in names)
-    parts.append(f"    return {ast.unparse(answer)}, {returned}")
+        parts += [_of_one(name.arg) for name in [*tree.args.posonlyargs, *tree.args.args]]
+    parts.append(f"    {end_of(exercise.owner)}")
     text = "\n".join([*first, "\n\n".join(parts), ""])
-    return f"{_with_numpy(imports([Method(exercise.name, text, rule.__module__)]))}\n\n\n{text}"
+    needed = imports([Method(exercise.name, text, rule.__module__), *_for_hints(exercise)])
+    return f"{_with_numpy(needed)}\n\n\n{text}"
+
+
+def _for_hints(exercise: Exercise) -> Iterator[Method]:
+    """The functions of the package that a hint reads, and the rule itself doesn't."""
+    read = {name for hint in formulas_back(exercise) for name in names_in(ast.parse(hint), ast.Load)}
+    for word, function in WORDS_OF_OPERATIONS.items():
+        if word in read:
+            yield Method(word, f"def hint():\n    {word}", function.__module__)
 
 
 def _of_one(name: str) -> str:
@@ -109,19 +117,3 @@ _OF_ANY_NUMBER = '''\
             raise NotImplementedError
 
         return grad_input'''
-
-
-def _leading_to(answer: ast.expr, statements: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements that the answer depends on, and those that refuse operands."""
-    read, kept = {*_names(answer, ast.Load)}, []
-    for one in reversed(statements):
-        is_refusal = isinstance(one, ast.If) and isinstance(one.body[-1], ast.Raise)
-        written = {one.name} if isinstance(one, ast.FunctionDef) else {*_names(one, ast.Store)}
-        if is_refusal or written & read:
-            kept.append(one)
-            read |= {*_names(one, ast.Load)}
-    return kept[::-1]
-
-
-def _names(tree: ast.AST, context: type[Any]) -> Iterator[str]:
-    return (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, context))

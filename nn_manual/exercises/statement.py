@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.source import plain_text
@@ -18,9 +22,12 @@ _DERIVATION = re.compile(r"\bDerivation\b(?=[:,])")
 _AFTER = re.compile(r"(?:^|(?<=[.\n]) ?)(?:Source|Raises|In floating point)\b", re.MULTILINE)
 #: The same in a teacher's docstring, which may have any layout.
 _DERIVED = re.compile(r"^\W*(?:derivation|proof|backward|gradients?|way back)\b", re.MULTILINE | re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.]) (?=[A-Z`\d]|torch )")
 _OF_WAY_BACK = re.compile(r"grad|\bderivatives?\b|\bd\w*/d\w", re.IGNORECASE)
 #: Where another formula begins in the same line.
 _NEXT = re.compile(r"[,;]\s{2,}(?=[\w.]+ *= )|[,;]\s+(?=(?:grad|derivative)[\w.]* *= )")
+#: A sentence about the slope where a function has several.
+_AT_KINKS = re.compile(r"\b(?:tie|ties|tied|kinks?|torch takes)\b")
 _LINE = re.compile(r"(?P<names>[\w.]+(?:, \w+)*)(?:\[[^=]*\])? *=(?!=) ")
 
 
@@ -78,10 +85,35 @@ def hints(exercise: Exercise) -> list[str]:
     text = plain_text(exercise.owner)
     found = _DERIVATION.search(text)
     derivation = [] if found is None else [*_sentences(_up_to(_AFTER, text[found.start() :]))]
-    paragraphs = _before_derivation(text).split("\n\n")
+    return [*derivation, *formulas_back(exercise)]
+
+
+def formulas_back(exercise: Exercise) -> list[str]:
+    """The formulas of the way back. Those of an operation are code that runs in the reader's file."""
+    paragraphs = _before_derivation(plain_text(exercise.owner)).split("\n\n")
     formulas = [formula for paragraph in paragraphs for formula in _formulas(paragraph)]
     kept = _kept(formulas)
-    return [*derivation, *(textwrap.dedent(formula.text) for formula in formulas if formula not in kept)]
+    texts = [textwrap.dedent(formula.text) for formula in formulas if formula not in kept]
+    if not exercise.is_function:
+        return texts
+    own = {name for formula in formulas for name in formula.names} | {*inspect.signature(exercise.owner).parameters}
+    return [_with_numpy(ast.parse(text), own) for text in texts]
+
+
+def _with_numpy(formula: ast.Module, own: set[str]) -> str:
+    """A formula in which NumPy's functions are called by their full names."""
+    for node in ast.walk(formula):
+        if isinstance(node, ast.Name) and hasattr(np, node.id) and node.id not in own:
+            node.id = f"np.{node.id}"
+    return ast.unparse(formula)
+
+
+def said_of_kinks(exercise: Exercise) -> str:
+    """The sentences of the docstring about ties and kinks; empty where it has none."""
+    paragraphs = plain_text(exercise.owner).split("\n\n")
+    prose = (" ".join(paragraph.split()) for paragraph in paragraphs if not paragraph.startswith("    "))
+    sentences = (each for paragraph in prose for each in _SENTENCE_END.split(paragraph) if _AT_KINKS.search(each))
+    return " ".join(each.removeprefix("Derivation: ") for each in sentences)
 
 
 def order(exercise: Exercise) -> list[str]:
@@ -153,7 +185,7 @@ def _sentences(text: str) -> Iterator[str]:
             yield begun
         *sentences, begun = (
             textwrap.fill(sentence, WIDTH - 2, break_long_words=False)
-            for sentence in re.split(r"(?<=[.]) (?=[A-Z`\d])", " ".join(paragraph.split()))
+            for sentence in _SENTENCE_END.split(" ".join(paragraph.split()))
         )
         yield from sentences
         if begun.endswith("."):

@@ -10,8 +10,8 @@ import numpy as np
 
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.autograd import ASKS
-from nn_manual.exercises.causes import cause_of
-from nn_manual.exercises.differences import agrees, has_no_number, looks_like, of_others, two_numbers, worst
+from nn_manual.exercises.causes import cause_of, cause_of_failure
+from nn_manual.exercises.differences import agrees, has_no_number, looks_like, of_others, of_ties, two_numbers, worst
 from nn_manual.exercises.kinds_of_input import Sayings, where_wrong
 from nn_manual.exercises.memory import no_number
 from nn_manual.exercises.reference import Reference
@@ -119,7 +119,7 @@ def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str
         case = compared.shown(wrong)
         explanation = compared.of_tensor(wrong)
     if failed is not None:
-        explanation += compared.of_failure(failed, file)
+        explanation += compared.of_failure(failed, file, explained=wrong is None)
     asks_autograd = any(note.words == ASKS for note in answer.notes)
     missing = missing or compared.missing()
     return Verdict(file, title, num_inputs, rows, explanation, notes, missing, None, asks_autograd, case)
@@ -187,14 +187,16 @@ class _Compared:
         """The tensors that nothing has computed."""
         return [name for name in self._reference.names if self._lacks(name)]
 
-    def of_failure(self, case: int, file: str) -> list[str]:
-        """About the first error that the code has raised."""
+    def of_failure(self, case: int, file: str, explained: bool) -> list[str]:
+        """About the first error that the code has raised, with its cause where nothing else is wrong."""
         failures = [i for i, each in enumerate(self._results) if isinstance(each, Failure)]
         failure = self._results[case]
         assert isinstance(failure, Failure)
+        cause = cause_of_failure(self._reference, self._results) if explained else ""
         setting, kind = self._reference.inputs[case]
         name = self._failing(case)
-        lines = [_placed(failure, file), f"It was {f'in {name}, ' if name else ''}on {setting}, {kind}."]
+        lines = [_placed(failure, file), *([cause] if cause else [])]
+        lines.append(f"It was {f'in {name}, ' if name else ''}on {setting}, {kind}.")
         every = [*range(len(self._results))]
         return [*lines, where_wrong(self._reference.inputs, failures, every, Sayings("It fails", "It runs"))]
 
@@ -210,10 +212,12 @@ class _Compared:
             return [no_number(self._reference.owner, name), self._where(name, wrong)]
         cause = cause_of(self._reference, self._theirs, name)
         looks = looks_like(theirs, right)
-        if all(self._reference.inputs[i][1].startswith("tied") for i in wrong):
+        of_kinks = of_ties(self._reference, wrong)
+        if of_kinks is not None:
             looks = "it differs at ties or kinks only"
         is_wrong = f"{name} {'are' if name.startswith('parameters') else 'is'} wrong"
         lines = [f"{is_wrong}. {cause}" if cause else f"{is_wrong}: {looks}."]
+        lines += [f"The docstring says of ties and kinks: {of_kinks}"] if of_kinks else []
         setting, kind = self._reference.inputs[case]
         if theirs.shape == right.shape:
             index = worst(theirs, right)

@@ -19,8 +19,8 @@ class ELU(Piecewise, Activation):
         output     = where(input > 0, input, alpha * expm1(minimum(input, 0)))
         grad_input = grad_output * where(input > 0, 1, alpha * exp(minimum(input, 0)))
 
-    Derivation: the derivative of alpha (exp(x) - 1) is alpha exp(x). At 0 torch takes it, too. The minimum only keeps
-    the unused half from overflowing.
+    Derivation: the derivative of alpha (exp(x) - 1) is alpha exp(x). At 0 torch takes that slope, too. The minimum only
+    keeps the unused half from overflowing.
     Raises ValueError for a gradient that is not shaped as the output.
     """
 

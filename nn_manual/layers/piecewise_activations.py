@@ -141,7 +141,7 @@ class LeakyReLU(Piecewise):
         output     = where(input > 0, input, negative_slope * input)
         grad_input = where(input > 0, grad_output, negative_slope * grad_output)
 
-    Derivation: each of the two lines has its slope. At 0 torch takes that of the lower one.
+    Derivation: each of the two lines has its slope. At 0 torch takes the slope of the lower line.
     Raises ValueError for a gradient that is not shaped as the output.
     """
 

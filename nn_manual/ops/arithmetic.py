@@ -149,7 +149,7 @@ def minimum(a: Tensor, b: Tensor, /) -> Differentiated:
         grad_a = unbroadcast(where(a < b, grad_answer, where(a == b, grad_answer / 2, 0)), a.shape)
         grad_b = unbroadcast(where(b < a, grad_answer, where(a == b, grad_answer / 2, 0)), b.shape)
 
-    Derivation: as maximum's, with the order reversed.
+    Derivation: as maximum's, with the order reversed. At a tie, torch takes the slope 1/2 for each operand.
     """
     broadcast_shape(a.shape, b.shape)
     return (

@@ -125,8 +125,8 @@ def clip(input: Tensor, /, *, min: float = -math.inf, max: float = math.inf) -> 
         grad_input = where((input >= min) & (input <= max), grad_answer, 0)
 
     Derivation: the slope is 1 between the limits, where the answer is the input, and 0 outside, where it is
-    constant. At the limits any value in [0, 1] is a subgradient. Ours is 1, as in torch's clamp before version 2.14;
-    from 2.14 on, torch takes 0, or 1/2 if the limits are tensors.
+    constant. At the limits, which are kinks, any value in [0, 1] is a subgradient. Ours at these kinks is 1, as in
+    torch's clamp before version 2.14; from 2.14 on, torch takes 0, or 1/2 if the limits are tensors.
     """
     if min > max:
         raise ValueError(f"min {min} is above max {max}")

@@ -75,7 +75,8 @@ def min(input: Tensor, /, *, axis: int | None = None, keepdims: bool = False) ->
         share      = chosen(input, argmin, axis)
         grad_input = where(share > 0, spread(grad_answer, input.shape, axis) * share, 0)
 
-    Derivation: as for max.
+    Derivation: as for max. At a tie, torch takes the share 1 / n for each of n tied entries over all entries; along an
+    axis, it takes the share 1 for the first of them.
     """
     xp = namespace(input)
     axes = extremum_axes(input, axis)

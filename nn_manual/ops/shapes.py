@@ -30,19 +30,20 @@ def reshape(input: Tensor, /, *, shape: Shape) -> Differentiated:
 def transpose(input: Tensor, /, *, axes: tuple[int, ...] | None = None) -> Differentiated:
     """Axes in another order, reversed if `axes` is None: axis i of the answer is axis axes[i] of the input.
 
-        answer     = transpose(input, axes)
-        grad_input = transpose(grad_answer, argsort(axes))
+        order      = range(input.ndim)[::-1] if axes is None else [axis % input.ndim for axis in axes]
+        answer     = transpose(input, order)
+        grad_input = transpose(grad_answer, argsort(order))
 
     Derivation: the entry at (j[0], j[1], ...) of the answer is the entry of the input where axis axes[i] has index
-    j[i]. The way back is the inverse permutation, which argsort gives. In the code, `moveaxis` moves axes from source
-    to places, so the way back is the same call with the two swapped.
+    j[i]. The way back is the inverse permutation, which argsort gives. In the code, `moveaxis` moves axes from where
+    they are, the order, to places, so the way back is the same call with the two swapped.
     """
     xp = namespace(input)
     places = tuple(range(input.ndim))
-    source = tuple(reversed(places)) if axes is None else reduced_axes(axes, input.ndim)
-    if len(source) != input.ndim:
+    order = tuple(reversed(places)) if axes is None else reduced_axes(axes, input.ndim)
+    if len(order) != input.ndim:
         raise ValueError(f"axes {axes} must name each dimension once, and the array has {input.ndim}")
-    return xp.moveaxis(input, source, places), lambda grad_answer: xp.moveaxis(grad_answer, places, source)
+    return xp.moveaxis(input, order, places), lambda grad_answer: xp.moveaxis(grad_answer, places, order)
 
 
 @operation(analytic=True)
@@ -89,8 +90,8 @@ def concatenate(*inputs: Tensor, axis: int = 0) -> Differentiated:
 def index(input: Tensor, /, *, key: Any) -> Differentiated:
     """input[key]; the key has integers, slices, None, ... and arrays of integers, as in the operand's library.
 
+        answer     = input[key]
         positions  = arange(input.size).reshape(input.shape)[key]
-        answer     = input.reshape(-1)[positions]
         grad_input = bincount(positions.reshape(-1), grad_answer.reshape(-1), input.size).reshape(input.shape)
 
     Derivation: number the entries of the input row by row. The same key, applied to the numbers, gives the number of

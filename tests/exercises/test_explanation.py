@@ -1,4 +1,4 @@
-"""What is said of 304 mistakes of 48 exercises, as students make them: the cause, or nothing; never another cause."""
+"""What is said of 338 mistakes of 55 exercises, as students make them: the cause, or nothing; never another cause."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ from student import Student, solution
 
 from nn_manual import ops
 from nn_manual.exercises import explanation
+from nn_manual.exercises.agreement import same, tells
+from nn_manual.exercises.candidates import singles
+from nn_manual.exercises.changes import changes_of
 from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.common_mistakes import ARROW, MISTAKES
 from nn_manual.exercises.every_exercise import every_exercise
 from nn_manual.exercises.exercise import Case, Exercise, Reached, Results
-from nn_manual.exercises.explanation import explain, same
+from nn_manual.exercises.explanation import explain
 from nn_manual.exercises.formula_text import FormulaText, UpdateText
+from nn_manual.exercises.operation_text import OperationText
 from nn_manual.optim import Optimizer
 
 STUDENTS: dict[str, Student] = {
@@ -206,8 +210,8 @@ def test_each_sentence_is_of_a_change_that_can_be_made(name: str) -> None:
     exercise, cases, _ = cases_of(name)
     is_optimizer = isinstance(exercise.owner, type) and issubclass(exercise.owner, Optimizer)
     texts: list[Any] = [UpdateText(exercise, cases, True) if is_optimizer else FormulaText(exercise, cases)]
-    if not isinstance(exercise.owner, ops.Operation):
-        texts.append(CodeText(exercise, cases))
+    is_operation = isinstance(exercise.owner, ops.Operation)
+    texts.append(OperationText(exercise, cases) if is_operation else CodeText(exercise, cases))
     words, formulas = set(), set()
     for text in texts:
         for each in candidates_of(text, len(cases)):
@@ -231,3 +235,36 @@ def candidates_of(text: Any, num_cases: int) -> list[Any]:
 def expressions(unit: Any) -> set[str]:
     """The text of each expression in a tree."""
     return {ast.unparse(node) for node in ast.walk(unit) if isinstance(node, ast.expr)}
+
+
+def test_what_is_added_at_indices_may_be_assigned_instead() -> None:
+    (statement,) = ast.parse("np.add.at(grad, places, values)").body
+    (found,) = (each for each in singles(0, statement, {}, []) if "for `+=`" in each.edits[0][1].words)
+    assert ast.unparse(ast.fix_missing_locations(found.edits[0][1].wrong)) == "grad[places] = values"
+
+
+def changed_forms(formula: str) -> set[str]:
+    """The text of what stands in the place of each changed part of a formula."""
+    expression = ast.parse(formula, mode="eval").body
+    return {ast.unparse(each.wrong) for each in changes_of(expression, {}, [])}
+
+
+def test_an_array_whose_shape_alone_is_read_isn_t_taken_for_another() -> None:
+    """`a` in the place of `b`, and `b` in the place of `a`, would contradict each other."""
+    expression = ast.parse("unbroadcast(g * b, a.shape)", mode="eval").body
+    names = {"g": np.ones((2, 3)), "a": np.ones(3), "b": np.ones(3)}
+    changed = [ast.unparse(each.node) for each in changes_of(expression, names, [])]
+    assert "b" in changed
+    assert "a" not in changed
+
+
+def test_an_option_is_taken_for_its_default_and_a_loop_s_own_name_isn_t() -> None:
+    assert {"0", "-1", "None"} <= changed_forms("take(input, axis)")
+    assert not {"0", "-1"} & changed_forms("tuple(axis for axis in axes if axis in others)")
+
+
+def test_a_number_that_is_infinite_tells_nothing_of_a_formula() -> None:
+    right = np.array([2.0, 1.0])
+    assert not tells(np.array([np.inf, 1.0]), right)
+    assert tells(np.array([np.inf, 3.0]), right)
+    assert tells(np.ones(3), right)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from student import solution
 
 from nn_manual import ops
+from nn_manual.check.catalogue.operations import torch_gradients
 from nn_manual.exercises.answer import Answer
 from nn_manual.exercises.differences import agrees
 from nn_manual.exercises.every_exercise import find_exercise
@@ -41,6 +44,29 @@ RIGHT_ONCE = {
             first = np.arange(input.size).reshape(input.shape) == np.argmax(input)
             return chosen(input, np.argmax, axis) * spread(g, input.shape, axis) if axis is not None else first * g
         return np.max(input, axis, keepdims=keepdims), backward""",
+    "matmul": """def matmul(a, b, /):  # a stack in a alone is thought of
+        A, B = (a[None, :] if a.ndim == 1 else a), (b[:, None] if b.ndim == 1 else b)
+        def back_a(g):
+            return (g.reshape((A @ B).shape) @ B.mT).reshape(a.shape)
+        def back_b(g):
+            return unbroadcast(A.mT @ g.reshape((A @ B).shape), B.shape).reshape(b.shape)
+        return a @ b, back_a, back_b""",
+    "concatenate": """def concatenate(*inputs, axis=0):
+        sizes = [input.shape[axis] for input in inputs]
+        def back(k):
+            return lambda g: np.split(g, [sizes[0], sum(sizes[:2])], axis)[k] if k < 2 else np.split(g, [-1], axis)[1]
+        return np.concatenate(inputs, axis), *(back(k) for k in range(len(inputs)))""",
+    "logsumexp": """def logsumexp(input, /, *, axis=None, keepdims=False):
+        total = np.exp(input).sum(axis, keepdims=True)
+        back = lambda g: spread(g, input.shape, axis) * np.exp(input) / total
+        return np.logaddexp.reduce(input, axis=axis, keepdims=keepdims), back""",
+    "diagonal": """def diagonal(input, /, *, offset=0, axis1=0, axis2=1):
+        def back(g):
+            grad = np.zeros_like(input)
+            places = np.diagonal(np.arange(input.size).reshape(input.shape), offset)
+            grad.reshape(-1)[places] = g
+            return grad
+        return np.diagonal(input, offset, axis1, axis2), back""",
 }
 
 
@@ -54,11 +80,25 @@ def test_what_is_right_once_does_not_pass(name: str) -> None:
     assert any(isinstance(own, dict) and all(agrees(own[key], each[key]) for key in each) for own, each in pairs)
 
 
+@pytest.mark.parametrize("name", [name for name in ops.__all__ if isinstance(getattr(ops, name), ops.Operation)])
+def test_every_right_gradient_is_that_of_torch(name: str) -> None:
+    for case in find_exercise(name).cases():
+        if not case.kind.startswith(("random", "large")):
+            continue
+        run = case.run
+        assert isinstance(run, functools.partial)
+        expected = run(getattr(ops, name))
+        operands, grad_answer = run.keywords["operands"], run.keywords["grad_answer"]
+        options = {**({"axis": None} if name in ("sum", "mean") else {}), **case.instance.options}  # as torch needs it
+        gradients = torch_gradients(getattr(ops, name), operands, options, grad_answer)
+        for operand, gradient in zip(case.instance.operand_names, gradients, strict=True):
+            assert agrees(expected[f"grad_{operand}"], gradient), case
+
+
 def test_square_matrices_come_first_and_vectors_last() -> None:
     own = [case.shapes for case in settings_of(ops.matmul)]
-    assert own == [
-        ((3, 3), (3, 3)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((2,), (2, 3)),
-    ]  # fmt: skip - one line
+    assert own[:2] == [((3, 3), (3, 3)), ((2, 3), (3, 4))]
+    assert own[-5:] == [((3,), (3,)), ((2, 3), (3,)), ((2,), (2, 3)), ((5, 2, 3), (3,)), ((3,), (5, 3, 4))]
 
 
 def test_a_forgotten_transposition_of_square_matrices_has_its_cause() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import types
 from typing import Any
 
@@ -12,13 +13,15 @@ import pytest
 from exercise_files import module, some_cases
 
 from nn_manual import layers, ops
-from nn_manual.exercises.answer import Answer
+from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.every_exercise import every_exercise, find_exercise
+from nn_manual.exercises.exercise import Exercise
 from nn_manual.exercises.reference import made_reference
 from nn_manual.exercises.rows import MISSING, RIGHT
 from nn_manual.exercises.solving import results_of
 from nn_manual.exercises.source import called, method
 from nn_manual.exercises.started import started
+from nn_manual.exercises.statement import formulas_back
 from nn_manual.exercises.verdict import judge
 
 EVERY = every_exercise().exercises
@@ -26,6 +29,10 @@ EVERY = every_exercise().exercises
 LONG = 20
 
 each_exercise = pytest.mark.parametrize("name", EVERY)
+
+
+def is_operation(exercise: Exercise) -> bool:
+    return isinstance(exercise.owner, ops.Operation)
 
 
 def own_of(name: str) -> Any:
@@ -54,16 +61,19 @@ def test_started_fails_with_what_is_missing_and_passes_with_our_solution(name: s
 
 @each_exercise
 def test_started_imports_just_what_it_reads(name: str) -> None:
-    """And NumPy, for what the reader writes."""
-    tree = ast.parse(started(find_exercise(name), "file.py"))
+    """And NumPy, for what the reader writes, and what a hint of an operation reads."""
+    exercise = find_exercise(name)
+    tree = ast.parse(started(exercise, "file.py"))
     bound = {
         alias.asname or alias.name
         for node in tree.body
         if isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", "") != "__future__"
         for alias in node.names
     }
+    hinted = ", ".join(formulas_back(exercise)) if is_operation(exercise) else ""
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {*re.findall(r"\w+", hinted)}
     assert "np" in bound
-    assert bound - {"np"} <= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert bound - {"np"} <= names
 
 
 @each_exercise
@@ -90,10 +100,28 @@ def test_started_gives_nothing_away(name: str) -> None:
 def test_an_operation_is_left_open_for_each_operand() -> None:
     text = started(find_exercise("multiply"), "multiply.py")
     assert text.count("raise NotImplementedError") == 2
-    assert "return a * b, grad_a, grad_b" in text
+    assert "    answer = a * b\n" in text
+    assert "    return answer, grad_a, grad_b\n" in text
     text = started(find_exercise("concatenate"), "concatenate.py")
     assert "stops" not in text  # only the way back asks where an operand stops
     assert "*(backward_of(position) for position in range(len(inputs)))" in text
+
+
+@pytest.mark.parametrize("name", [name for name, each in EVERY.items() if is_operation(each)])
+def test_the_hints_of_an_operation_run_in_its_file(name: str) -> None:
+    exercise, part = find_exercise(name), "[position]" if name == "concatenate" else ""
+    hinted = formulas_back(exercise)
+    text = started(exercise, "file.py")
+    for line in [line for line in text.splitlines() if line.strip().startswith("def grad_")]:
+        returned = line.split("(")[0].split()[1] + ("s" if part else "")
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        needed = [hint for hint in hinted if not hint.startswith("grad_") or "_matrix =" in hint or returned in hint]
+        body = [*needed, f"return {returned}{part}"]
+        text = text.replace("raise NotImplementedError", f"\n{indent}".join(body), 1)
+    own = getattr(module(text, f"hinted_{name}"), exercise.title)
+    right = made_reference(exercise, exercise.cases())
+    verdict = judge(right, Answer(results_of(right.cases, own, "")), "file")
+    assert verdict.passed, str(verdict)
 
 
 def test_the_answer_of_an_operation_is_as_ours() -> None:
@@ -137,3 +165,24 @@ def test_what_goes_on_with_its_base_is_inherited() -> None:
     """A copy of it in a derived class would run twice."""
     assert called(Twice, ["forward"]) == []
     assert [one.name for one in called(Twice, ["doubled"])] == ["doubled"]
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["return answer", "return answer, grad_a", "return answer, grad_a, grad_b, grad_b", "pass", "return answer, 1, 2"],
+)
+def test_the_end_of_an_operation_stays_as_it_was(end: str) -> None:
+    exercise = find_exercise("multiply")
+    text = started(exercise, "file.py").replace("return answer, grad_a, grad_b", end)
+    own = module(text, "ends").multiply
+    found = results_of(exercise.cases()[:1], own, "")[0]
+    assert isinstance(found, Failure)
+    assert found.words == "the operation must end in `return answer, grad_a, grad_b`, as it was written"
+    assert found.line == len(text.splitlines())
+
+
+def test_the_end_of_an_operation_of_any_number_of_operands() -> None:
+    text = started(find_exercise("concatenate"), "file.py").replace("return answer, *", "return answer, [0], *")
+    found = results_of(find_exercise("concatenate").cases()[:1], module(text, "of_many").concatenate, "")[0]
+    assert isinstance(found, Failure)
+    assert "must end in `return answer, *(backward_of(position) for position in range(len(inputs)))`" in found.words

@@ -64,6 +64,11 @@ STUDENTS = {
         ("(exponent - 1)", "(exponent + 1)", "with `+ 1` in the place of `- 1`"),
         ("np.log(base) * answer", "np.log(base)", "without the factor `answer`"),
         ("np.log(base) * answer", "answer", "without `* log(base)`"),
+        (
+            "exponent * base ** (exponent - 1)",
+            "exponent * base ** exponent - 1",
+            "with `exponent * base ** exponent - 1` in the place of `exponent * base ** (exponent - 1)`",
+        ),
         ("np.log(base)", "np.log(exponent)", "with `exponent` in the place of `base`"),
     ),
     "multiply": Student(
@@ -79,6 +84,16 @@ STUDENTS = {
         ),
         ("a * g", "g", "without `* a`"),
         ("g * b", "g + b", "with `grad_answer + b` in the place of `grad_answer * b`"),
+        (
+            "unbroadcast(a * g, b.shape)",
+            "unbroadcast(a * g, b.shape) * b.size / (a * b).size",
+            "with the mean in the place of the sum in `unbroadcast(grad_answer * a, b.shape)`",
+        ),
+        (
+            "unbroadcast(g * b, a.shape)",
+            "g * a",
+            "without the `unbroadcast` of `unbroadcast(grad_answer * b, a.shape)`, and with `a` in the place of `b`",
+        ),
     ),
     "divide": Student(
         """
@@ -88,7 +103,7 @@ STUDENTS = {
         ("-g * a", "g * a", "with its sign turned"),
         ("/ (b * b)", "/ b", "without `/ b`"),
         ("g / b", "g * b", "with `* b` in the place of `/ b`"),
-        ("-g * a / (b * b)", "-g / (b * b)", "without the factor `a`"),
+        ("-g * a / (b * b)", "-g / (b * b)", "with `1 / b` in the place of `answer`"),
     ),
     "sum": Student(
         """
@@ -108,6 +123,16 @@ STUDENTS = {
         ),
         ("(g, input.shape)", "(np.ones(()), input.shape)", "with 1 in the place of `grad_answer`"),
         ("(g, input.shape)", "(-g, input.shape)", "with its sign turned"),
+        (
+            "np.broadcast_to(g, input.shape)",
+            "np.broadcast_to(g, input.shape) * np.asarray(np.sum(input, axis)).size / input.size",
+            "divided by `input.size // answer.size`. That is the gradient of the mean.",
+        ),
+        (
+            "(g, input.shape)",
+            "(2 * np.sum(g), input.shape)",
+            "times 2, and with the sum of all of `grad_answer` everywhere in `spread(grad_answer, input.shape, axis)`",
+        ),
     ),
     "mean": Student(
         """
@@ -135,6 +160,21 @@ STUDENTS = {
             "answer.size / input.size",
             "1 / answer.size",
             "with `answer.size` in the place of `input.size // answer.size`",
+        ),
+        (
+            "answer.size / input.size",
+            "1 / len(input)",
+            "with `input.shape[0]` in the place of `input.size // answer.size`",
+        ),
+        (
+            "answer.size / input.size",
+            "1 / input.shape[-1]",
+            "with `input.shape[-1]` in the place of `input.size // answer.size`",
+        ),
+        (
+            "answer.size / input.size",
+            "1 / len(input.shape)",
+            "with `input.ndim` in the place of `input.size // answer.size`",
         ),
     ),
     "outer": Student(
@@ -174,6 +214,7 @@ STUDENTS = {
         ('np.einsum("...ij,...kj->...ik", g, B)', "-(g @ B.mT)", "with its sign turned"),
         ("np.swapaxes(A, -1, -2) @ g", "-A.mT @ g", "with its sign turned"),
         ("np.swapaxes(A, -1, -2) @ g", "A.mT @ g / A.shape[-2]", "with the mean in the place of the sum"),
+        ("np.swapaxes(A, -1, -2) @ g, B.shape", "g.mT @ A, B.mT.shape", "That is the right product transposed"),
         ("np.swapaxes(A, -1, -2) @ g", "A.mT @ (A @ B)", "with `answer` in the place of `grad_answer`"),
     ),
     "trace": Student(
@@ -188,6 +229,11 @@ STUDENTS = {
         ),
         ("g * np.eye(*input.shape)", "np.eye(*input.shape)", "with 1 in the place of `grad_answer`"),
         ("g * np.eye(*input.shape)", "g * np.eye(*input.shape) * input", "times `input`"),
+        (
+            "g * np.eye(*input.shape)",
+            "g * np.eye(len(input))",
+            "with `eye(len(input))` in the place of `eye(*input.shape)`",
+        ),
         ("g * np.eye(*input.shape)", "g * np.eye(*input.shape) / len(input)", "divided by `input.shape[0]`"),
     ),
     "max": Student(
@@ -209,6 +255,28 @@ STUDENTS = {
             "without `* share`, and with `share >= 0` in the place of `share > 0`",
         ),
         ("np.argmax", "np.argmin", "with `argmin` in the place of `argmax`"),
+        ("np.argmax, axis", "np.argmax, None", "with `None` in the place of `axis`"),
+        (
+            "share * g",
+            "g * (input == input.max(axis, keepdims=True))",
+            "Tied numbers share one gradient",
+        ),
+        (
+            "share * g",
+            "g * (input == (m := input.min(axis, keepdims=True))) / (input == m).sum(axis, keepdims=True)",
+            "with `argmin` in the place of `argmax` in `share = chosen(input, argmax, axis)`. Only the largest number "
+            "moves the answer. At ties it differs in another way, too.",
+        ),
+        (
+            "share * g",
+            "(h := input == input.max(axis, keepdims=True)) / h.sum(axis, keepdims=True)",
+            "without the factor `spread(grad_answer, input.shape, axis)`",
+        ),
+        (
+            "share * g",
+            "g * (h := input == input.max(axis, keepdims=True)) / h.sum()",
+            "divided by `answer.size`. At ties",
+        ),
     ),
     "softmax": Student(
         """
@@ -284,5 +352,100 @@ STUDENTS = {
             "axis)))` in the place of `exp(input - spread(answer, input.shape, axis))`",
         ),
         ("return g * e / total", "return -g * e / total", "with its sign turned"),
+        ("return g * e / total", "return g * np.exp(input) / np.exp(input).sum()", "has its own softmax"),
+    ),
+    "abs": Student(
+        """
+        def abs(input, /):
+            return np.abs(input), lambda g: g * np.sign(input)
+        """,
+        ("np.sign(input)", "(input > 0)", "with `input > 0` in the place of `sign(input)`"),
+        ("np.sign(input)", "(input < 0)", "with `input < 0` in the place of `sign(input)`"),
+        ("g * np.sign(input)", "g", "without `* sign(input)`"),
+        ("np.sign(input)", "input", "without the `sign` of `sign(input)`"),
+    ),
+    "clip": Student(
+        """
+        def clip(input, /, *, min=-np.inf, max=np.inf):
+            return np.clip(input, min, max), lambda g: g * ((input >= min) & (input <= max))
+        """,
+        (
+            "g * ((input >= min) & (input <= max))",
+            "np.clip(g, min, max)",
+            "it is `minimum(maximum(grad_answer, min), max)`, what forward would make of the gradient",
+        ),
+        ("(input >= min) & ", "", "without `input >= min`"),
+    ),
+    "transpose": Student(
+        """
+        def transpose(input, /, *, axes=None):
+            back = None if axes is None else np.argsort([axis % input.ndim for axis in axes])
+            return np.transpose(input, axes), lambda g: np.transpose(g, back)
+        """,
+        ("(g, back)", "(g, axes)", "without the `argsort` of `argsort(order)`. The way back is the inverse"),
+        ("(g, back)", "(g)", "without the order `argsort(order)`, so that all axes are reversed"),
+    ),
+    "broadcast_to": Student(
+        """
+        def broadcast_to(input, /, *, shape):
+            return np.broadcast_to(input, shape), lambda g: unbroadcast(g, input.shape)
+        """,
+        (
+            "unbroadcast(g, input.shape)",
+            "unbroadcast(g, input.shape) * input.size / g.size",
+            "with the mean in the place of the sum in `unbroadcast(grad_answer, input.shape)`",
+        ),
+        (
+            "unbroadcast(g, input.shape)",
+            "g[(0,) * (g.ndim - input.ndim)][tuple(slice(size) for size in input.shape)]",
+            "with the first copy alone in the place of the sum in `unbroadcast(grad_answer, input.shape)`",
+        ),
+    ),
+    "concatenate": Student(
+        """
+        def concatenate(*inputs, axis=0):
+            sizes = [input.shape[axis] for input in inputs]
+            def back(k):
+                start = sum(sizes[:k])
+                places = [slice(None)] * inputs[0].ndim
+                places[axis] = slice(start, start + sizes[k])
+                return lambda g: g[tuple(places)]
+            return np.concatenate(inputs, axis), *(back(k) for k in range(len(inputs)))
+        """,
+        ("start = sum(sizes[:k])", "start = k * sizes[k]", "each has its own size."),
+        ("start = sum(sizes[:k])", "start = k * sizes[0]", "with `k * sizes[0]` in the place of `sum(sizes[:k])`"),
+        ("start = sum(sizes[:k])", "start = sum(sizes[:k]) + 1", "with `slice(start + 1, start + size + 1)`"),
+        (
+            "places[axis] = slice(start, start + sizes[k])",
+            "start = sum(each.shape[0] for each in inputs[:k]); places[0] = slice(start, start + inputs[k].shape[0])",
+            "The operands lie one after the other along `axis`.",
+        ),
+    ),
+    "diagonal": Student(
+        """
+        def diagonal(input, /, *, offset=0, axis1=0, axis2=1):
+            def backward(g):
+                grad = np.zeros(input.size)
+                numbers = np.arange(input.size).reshape(input.shape)
+                grad[np.diagonal(numbers, offset, axis1, axis2)[..., : g.shape[-1]]] = g
+                return grad.reshape(input.shape)
+            return np.diagonal(input, offset, axis1, axis2), backward
+        """,
+        ("offset, axis1, axis2)[", "0, axis1, axis2)[", "The diagonal begins `offset` columns further right."),
+        (" = g\n", " = 1\n", "with 1 in the place of `grad_answer`"),
+        (" = g\n", " = -g\n", "with its sign turned"),
+    ),
+    "index": Student(
+        """
+        def index(input, /, *, key):
+            def backward(g):
+                grad = np.zeros_like(input)
+                np.add.at(grad, key, g)
+                return grad
+            return input[key], backward
+        """,
+        ("np.add.at(grad, key, g)", "grad[key] = g", "np.add.at adds each."),
+        ("np.add.at(grad, key, g)", "grad[key] += g", "with `=` for `+=`, which keeps only one number"),
+        ("return grad", "return -grad", "with its sign turned"),
     ),
 }

@@ -37,7 +37,7 @@ STUDENTS = {
         ("grad /= total", "pass", "without `/ (total + (total == 0))`"),
         ("grad /= total", "grad /= len(label)", "with `rows` in the place of `total`"),
         ("= -row_weight", "= -1", "without the factor `row_weight[:, newaxis]`"),
-        (" and total", "", "without `+ (total == 0)`"),
+        (" and total", "", "not a number: 0 / 0"),
     ),
     "cross_entropy_loss": Student(
         """

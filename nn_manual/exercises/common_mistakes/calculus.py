@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 UPSTREAM = "The gradient that comes from above is missing: by the chain rule, each slope is multiplied by it."
+INVERSE = "The way back is the inverse permutation, which is argsort(order)."
+STACKS = "It holds for two matrices. Of a stack, .T reverses all axes, .mT the last two. A vector is a row or column."
 
 MISTAKES: dict[str, dict[str, str]] = {
     "square": {
@@ -38,6 +40,8 @@ MISTAKES: dict[str, dict[str, str]] = {
     "sum": {
         "divided by `input.size`": "That is the gradient of the mean. Each number is added once: its slope is 1.",
         "times `input`": "The sum is linear: its slope is 1, whatever the input is.",
+        "divided by `input.size // answer.size`": "That is the gradient of the mean. Each number is added once: its "
+        "slope is 1.",
     },
     "mean": {
         "without `/ (input.size // answer.size)`": "That is the gradient of the sum: in the mean, each slope is 1 / n.",
@@ -51,6 +55,12 @@ MISTAKES: dict[str, dict[str, str]] = {
     },
     "matmul": {
         "with its sign turned": "A product is linear in both factors: no sign turns.",
+        "unbroadcast(grad_matrix @ matrix_b.mT, matrix_a.shape).reshape(a.shape) => grad_answer @ b.T": STACKS,
+        "unbroadcast(matrix_a.mT @ grad_matrix, matrix_b.shape).reshape(b.shape) => a.T @ grad_answer": STACKS,
+        "unbroadcast(grad_matrix @ matrix_b.mT, matrix_a.shape) => unbroadcast(matrix_b @ grad_matrix.mT, "
+        "matrix_a.mT.shape)": "That is the right product transposed, in another order.",
+        "unbroadcast(matrix_a.mT @ grad_matrix, matrix_b.shape) => unbroadcast(grad_matrix.mT @ matrix_a, "
+        "matrix_b.mT.shape)": "That is the right product transposed, in another order.",
     },
     "trace": {
         "with `grad_answer` everywhere, in the place of `where(eye(*input.shape), grad_answer, 0)`":
@@ -60,7 +70,32 @@ MISTAKES: dict[str, dict[str, str]] = {
     },
     "max": {
         "with `argmin` in the place of `argmax`": "Only the largest number moves the answer.",
+        "with `None` in the place of `axis`": "Each part of the array along the axis has its own largest number.",
+        "with `input` in the place of `share`": "The slope is 1 at the largest number, whatever it is.",
+        "chosen(input, argmax, axis) => input == max(input, axis=axis, keepdims=True)": "Tied numbers share one "
+        "gradient: the parts add up to 1.",
         "without the factor `spread(grad_answer, input.shape, axis)`": UPSTREAM,
+    },
+    "transpose": {
+        "without the `argsort` of `argsort(order)`": INVERSE,
+        "without the order `argsort(order)`, so that all axes are reversed": INVERSE,
+    },
+    "concatenate": {
+        "with `k * sizes[k]` in the place of `sum(sizes[:k])`": "An operand starts where those before it end, and each "
+        "has its own size.",
+        "with `k * sizes[0]` in the place of `sum(sizes[:k])`": "An operand starts where those before it end, and each "
+        "has its own size.",
+        "with `0` in the place of `along`": "The operands lie one after the other along `axis`.",
+    },
+    "diagonal": {
+        "diagonal(arange(input.size).reshape(input.shape), offset, axis1, axis2) => diagonal(arange(input.size)"
+        ".reshape(input.shape), 0, axis1, axis2)[..., :grad_answer.shape[-1]]": "The diagonal begins `offset` columns "
+        "further right.",
+    },
+    "index": {
+        "with `=` for `+=`, which keeps only one number of each position, in `bincount(positions.reshape(-1), "
+        "grad_answer.reshape(-1), input.size)`": "An entry that is taken several times gets the sum: `grad[key] += `, "
+        "too, adds once. np.add.at adds each.",
     },
     "linear": {
         "with the mean in the place of the sum in `rows(grad_output).T @ rows(input)`": "A weight is used once in each "

@@ -32,6 +32,7 @@ MISTAKES: dict[str, dict[str, str]] = {
         "exp(input - spread(answer, input.shape, axis)) => exp(input - input.max(axis=axis, keepdims=True))": "The "
         "exponentials are never divided by their sum: the slopes are softmax.",
         "with its sign turned, in grad_input": "The slopes are softmax: none is below 0.",
+        "spread(answer, input.shape, axis) => log(sum(exp(input)))": "Each sum along the axis has its own softmax.",
     },
     "mse_loss": {
         "without the factor `2`": "The derivative of d**2 is 2 d.",
