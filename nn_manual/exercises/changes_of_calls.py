@@ -36,7 +36,7 @@ NAMES = {
     "floor": ("ceil",),
 }
 REDUCTIONS = ("sum", "mean", "max", "min", "var", "std", "mean_over", "sum_rows", "vecdot")
-AXES = ("0", "1", "-1", "-2", "None")
+AXES = ("0", "1", "-1", "-2", "None", "(0, 1)", "(0, 2)", "(1, 2)")
 
 
 def of_call(node: ast.Call) -> Iterator[Change]:
@@ -83,6 +83,37 @@ def of_call(node: ast.Call) -> Iterator[Change]:
         first, second, *others = arguments
         swapped = ast.Call(function, [second, first, *others], keywords)
         yield Change(node, swapped, f"with `{ast.unparse(swapped)}` in the place of `{code}`", ANOTHER)
+        if len(arguments) == 3:
+            last_swapped = ast.Call(function, [first, arguments[2], second], keywords)
+            yield Change(node, last_swapped, f"with `{ast.unparse(last_swapped)}` in the place of `{code}`", ANOTHER)
+    yield from _of_method(node, name)
+
+
+def _of_method(node: ast.Call, name: str) -> Iterator[Change]:
+    """A part's way back left out, numbers in the order of columns, sums of which the last term alone is kept."""
+    code = ast.unparse(node)
+    if name == "backward" and len(node.args) == 2:
+        yield Change(node, node.args[1], f"without the `{ast.unparse(node.func)}` of `{code}`", LEFT_OUT)
+    elif name == "reshape" and not node.keywords:
+        by_columns = ast.Call(node.func, node.args, [ast.keyword("order", ast.Constant("F"))])
+        yield Change(node, by_columns, f"with the numbers in the order of columns in `{code}`", TURNED)
+
+
+def scaled(node: ast.Call, names: Mapping[str, Any]) -> Iterator[Change]:
+    """A function times a number that is known by a name."""
+    for name, value in names.items():
+        if isinstance(value, float | np.floating):
+            yield instead(node, ast.BinOp(ast.parse(name, mode="eval").body, ast.Mult(), node), ADDED)
+
+
+def chosen(node: ast.Call, names: Mapping[str, Any]) -> Iterator[Change]:
+    """An array in the place of a number that holds in one of two cases."""
+    for place in (1, 2):
+        for name, value in names.items() if isinstance(node.args[place], ast.Constant) else ():
+            if isinstance(value, np.ndarray):
+                read = ast.parse(name, mode="eval").body
+                arguments = [*node.args[:place], read, *node.args[place + 1 :]]
+                yield instead(node, ast.Call(node.func, arguments, node.keywords), ADDED)
 
 
 def called(node: ast.Call) -> str:
@@ -148,12 +179,28 @@ def _of_reduction(node: ast.Call, name: str, operand: ast.expr, is_method: bool)
         square = ast.Call(function, node.args, node.keywords) if is_method else _renamed(node, "mean")
         yield Change(node, square, f"with the mean of the squares in the place of `{code}`", TURNED)
         yield Change(node, _renamed(node, "std"), f"with `std` in the place of `{name}`", TURNED)
+    if name == "sum":
+        yield from _of_sum(node, operand, axis)
     if name in ("mean", "sum"):
         total = ast.unparse(_renamed(node, "sum"))
         inner = ast.unparse(operand)
         count = f"({inner}).size / ({code}).size"
         less = ast.parse(f"{total} / ({count} - 1)", mode="eval").body
         yield Change(node, less, f"with n - 1 in the place of n below the mean `{code}`", ANOTHER)
+
+
+def _of_sum(node: ast.Call, operand: ast.expr, axis: ast.expr | None) -> Iterator[Change]:
+    """A mean along one axis of several; or along the first axis one term alone."""
+    code, of = ast.unparse(node), ast.unparse(operand)
+    if isinstance(axis, ast.Tuple):
+        for place in (0, -1):
+            mean = ast.parse(f"{code} / ({of}).shape[{place}]", mode="eval").body
+            along = "the first" if place == 0 else "the last"
+            yield Change(node, mean, f"with the mean along {along} axis of `{of}`, in the place of the sum", ANOTHER)
+    if axis is not None and ast.unparse(axis) == "0":
+        for place, which in ((-1, "last"), (0, "first")):
+            one = ast.parse(f"({of})[{place}]", mode="eval").body
+            yield Change(node, one, f"with the {which} of `{of}` alone, in the place of the sum of all", ANOTHER)
 
 
 def weighted(node: ast.Call, expression: ast.expr, names: Mapping[str, Any]) -> Iterator[Change]:

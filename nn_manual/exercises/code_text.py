@@ -11,8 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.exercises.candidates import Candidate, Text, local_changes, singles
-from nn_manual.exercises.code_statements import computing, known_at, of_conditions, source_of, swapped_lines
+from nn_manual.exercises.candidates import Candidate, Text, local_changes, of_views, singles
+from nn_manual.exercises.code_statements import (
+    computing,
+    known_at,
+    makes_views,
+    of_conditions,
+    of_loops,
+    source_of,
+    swapped_gates,
+    swapped_lines,
+)
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.plain_code import HELPERS, plain
 from nn_manual.exercises.switched_code import Switched
@@ -126,12 +135,17 @@ class CodeText(Text):
             for statement in computing(unit.body):
                 known = known_at(unit, statement, names)
                 sizes = [f"len({name})" for name in ("grad_output", "prediction") if name in known]
-                yield from singles(index, statement, known, sizes)
-                yield from local_changes(index, statement, defined)
+                if isinstance(statement, ast.Assign) and makes_views(statement):
+                    yield from of_views(index, statement, known)
+                else:
+                    yield from singles(index, statement, known, sizes)
+                    yield from local_changes(index, statement, defined)
                 if isinstance(statement, ast.Assign):
                     defined[ast.unparse(statement.targets[0]).removesuffix("[...]")] = statement.value
             yield from of_conditions(index, unit)
+            yield from of_loops(index, unit)
             yield from swapped_lines(index, unit)
+            yield from swapped_gates(index, unit, getattr(self._owner, "NUM_GATES", 0))
 
     def _observed(self, number: int) -> dict[str, dict[str, Any]]:
         """The arrays that each method has in the end."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -9,18 +11,68 @@ import numpy.typing as npt
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.tolerances import SOLUTION
-from nn_manual.check.judge.diagnosis import describe_difference
+from nn_manual.check.judge.diagnosis import describe_difference, positions
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.reference import Reference
 from nn_manual.exercises.statement import OUTPUTS
 
+#: What remains of a factor that is another one on each input.
+MULTIPLE = "a multiple of the reference, with another factor on other inputs"
+#: A factor, and what it may be.
+_FACTOR = re.compile(r"(.*(?:times|of) the reference)(?:: (.*)|, with another factor.*|)$")
+_OR = re.compile("(?<!,) or ")
+#: Axes, which have other numbers in other shapes.
+_AXES = re.compile(r"(?<=axis )(?:\d+|\([\d, ]+\))")
+#: Which numbers differ, or the only one: that is no reading.
+_PLACES = re.compile(r"\d+ of \d+ positions|\S+, the reference has ")
 
-def looks_like(theirs: Array, right: Array) -> str:
-    """What a difference looks like. The place and both values aren't in it: they are told by themselves."""
+
+def looks_like(theirs: Array, right: Array, others: Iterable[tuple[Any, Array]] = ()) -> str:
+    """What a difference looks like. The place and both values aren't in it: they are told by themselves.
+
+    A reading, such as a factor or a transpose, must hold for the `others`, too, wrong results and right ones of other
+    inputs. Where it doesn't, only the shape or the places that differ are said.
+    """
+    words = _words(theirs, right)
+    if theirs.shape != right.shape:
+        readings = {_AXES.sub("", _words(*both)).partition(": ")[2] for both in [(theirs, right), *_alike(others, False)]}
+        return words if len(readings) == 1 else words.partition(": ")[0]
+    for both in _alike(others, True):
+        if not (words := _shared(words, _words(*both))):
+            return positions(differs(theirs, right)).removesuffix("...").rstrip(", ")
+    return words
+
+
+def _words(theirs: Array, right: Array) -> str:
     words = describe_difference(np.asarray(theirs, np.float64), right.astype(np.float64))
     if words.startswith("right to the digits of float32"):
         return "it has some 7 right digits, as where something is float32, or a small number is added"
     return words.partition("; worst ")[0].removesuffix("...").rstrip(", ")
+
+
+def _alike(others: Iterable[tuple[Any, Array]], of_one_shape: bool) -> Iterator[tuple[Array, Array]]:
+    """The pairs of arrays of one shape, or those of two."""
+    for theirs, right in others:
+        if isinstance(theirs, np.ndarray) and (theirs.shape == np.shape(right)) == of_one_shape:
+            yield theirs, np.asarray(right)
+
+
+def _shared(words: str, other: str) -> str:
+    """What remains of a description where another input has the other one; empty where nothing does."""
+    is_place = _PLACES.match(words) or words.startswith("not finite") and other.startswith("not finite")
+    if is_place or _AXES.sub("", words) == _AXES.sub("", other):
+        return words
+    mine, theirs = _FACTOR.match(words), _FACTOR.match(other)
+    if mine is None or theirs is None:
+        return ""
+    names = [name for name in _names(mine[2]) if name in _names(theirs[2])]
+    if names:
+        return f"{mine[1]}: {mine[2].partition('divided by ')[1]}{' or '.join(names)}"
+    return mine[1] if mine[1] == theirs[1] else MULTIPLE
+
+
+def _names(readings: str) -> list[str]:
+    return _OR.split(readings.removeprefix("divided by ")) if readings else []
 
 
 def has_no_number(theirs: Any) -> bool:

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from nn_manual.errors import raise_if_nobodys_fault
-from nn_manual.exercises.candidates import Candidate, Text
+from nn_manual.exercises.candidates import Candidate, Source, Text
+from nn_manual.exercises.change import TURNED
 from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.common_mistakes import written_mistakes
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formula_text import FormulaText, UpdateText
+from nn_manual.exercises.ignored_settings import IgnoredSettings
 from nn_manual.exercises.sentences import seen_without_formula, sentence
 from nn_manual.optim import Optimizer
 
@@ -45,7 +47,7 @@ def explain(
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         search = Search(exercise, cases, expected, theirs, wrong)
-        seen = seen_without_formula(exercise, expected, theirs, wrong)
+        seen = seen_without_formula(exercise, cases, expected, theirs, wrong)
         if seen or not search.telling:
             return seen
         found = search.found()
@@ -85,11 +87,14 @@ class Search:
             if not usable:
                 continue
             singles = self._singles(text, usable[0])
-            found = self._best(text, usable, self._in_parts(text, singles))
-            if found is not None:
-                return found
+            simplest = [each for each in singles if each.rank < 2 * TURNED]
+            found = self._best(text, usable, self._in_parts(text, simplest))
+            if found is None and not rest:
+                found = self._of_settings()
+            if found is None:
+                found = self._best(text, usable, self._in_parts(text, singles[len(simplest) :]))
             pairs = _pairs(singles)
-            if not rest and isinstance(text, FormulaText):
+            if found is None and not rest and isinstance(text, FormulaText):
                 # The likeliest pairs of formulas come before all changes of the code, which take longer.
                 found = self._best(text, usable, itertools.islice(pairs, FIRST_PAIRS))
             if found is not None:
@@ -101,6 +106,14 @@ class Search:
             if found is not None:
                 return found
         return None
+
+    def _of_settings(self) -> Candidate | None:
+        """A setting that the reader's code ignores, which has few words and takes little time."""
+        if not isinstance(self.exercise.owner, type):
+            return None
+        settings = IgnoredSettings(self.exercise, self.cases)
+        order = [*self.telling, *(number for number in self.given if number not in self.telling)]
+        return self._best(settings, order, settings.candidates(order[0]))
 
     def _texts(self) -> Iterator[Text]:
         own = self.exercise.owner
@@ -149,7 +162,7 @@ class Search:
         elsewhere = 0 if single.name in (self.wrong, "", "return") else 1
         return 2 * single.rank + (5 if text.of_forward(single) else elsewhere)
 
-    def _best(self, text: Text, usable: Sequence[int], candidates: Iterator[Candidate]) -> Candidate | None:
+    def _best(self, text: Source, usable: Sequence[int], candidates: Iterator[Candidate]) -> Candidate | None:
         tried = 0
         for candidate in candidates:
             if time.perf_counter() > self._until or tried > MOST_CONFIRMED:
@@ -166,7 +179,7 @@ class Search:
             text.prepare(part)
             yield from part
 
-    def _agrees(self, text: Text, candidate: Candidate, number: int) -> bool:
+    def _agrees(self, text: Source, candidate: Candidate, number: int) -> bool:
         try:
             results = text.results(candidate, number)
         except Exception as error:  # a change that can't be computed isn't the reader's
