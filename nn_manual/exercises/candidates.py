@@ -26,6 +26,11 @@ class Candidate(NamedTuple):
     rank: int
     reason: str = ""
 
+    def beside(self, other: Candidate) -> Candidate:
+        """Both changes. The other one's place may be inside of what this one keeps."""
+        edits, lines = (*self.edits, *other.edits), (*self.lines, *other.lines)
+        return Candidate(edits, lines, self.name, self.rank + other.rank)
+
 
 class Source(ABC):
     """What wrong code computes."""

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nn_manual.exercises.change import LEFT_OUT, TURNED, Change, instead, text, without
+from nn_manual.exercises.change import ANOTHER, LEFT_OUT, TURNED, Change, instead, text, without
 from nn_manual.exercises.changes_of_calls import (
     FUNCTIONS,
     NAMES,

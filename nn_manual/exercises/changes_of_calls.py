@@ -94,6 +94,14 @@ def _of_method(node: ast.Call, name: str) -> Iterator[Change]:
     code = ast.unparse(node)
     if name == "backward" and len(node.args) == 2:
         yield Change(node, node.args[1], f"without the `{ast.unparse(node.func)}` of `{code}`", LEFT_OUT)
+    elif name == "back" and len(node.args) == 2 and code.startswith("self.windows"):
+        of = ", ".join(ast.unparse(each) for each in (node.func.value, *node.args))
+        for by_windows in (True, False):
+            overwritten = ast.parse(f"last_parts({of}, {by_windows})", mode="eval").body
+            yield Change(node, overwritten, "with `=` for `+=` where windows overlap", TURNED)
+    elif name == "one_hot_product":
+        overwritten = ast.Call(ast.Name("last_rows", ast.Load()), node.args, [])
+        yield Change(node, overwritten, "with `=` for `+=` at an index that stands several times", TURNED)
     elif name == "reshape" and not node.keywords:
         by_columns = ast.Call(node.func, node.args, [ast.keyword("order", ast.Constant("F"))])
         yield Change(node, by_columns, f"with the numbers in the order of columns in `{code}`", TURNED)
@@ -103,7 +111,7 @@ def scaled(node: ast.Call, names: Mapping[str, Any]) -> Iterator[Change]:
     """A function times a number that is known by a name."""
     for name, value in names.items():
         if isinstance(value, float | np.floating):
-            yield instead(node, ast.BinOp(ast.parse(name, mode="eval").body, ast.Mult(), node), ADDED)
+            yield instead(node, ast.BinOp(ast.parse(name, mode="eval").body, ast.Mult(), node), ANOTHER)
 
 
 def chosen(node: ast.Call, names: Mapping[str, Any]) -> Iterator[Change]:

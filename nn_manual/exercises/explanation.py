@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import time
 import warnings
@@ -20,6 +19,7 @@ from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formula_text import FormulaText, UpdateText
 from nn_manual.exercises.ignored_settings import IgnoredSettings
 from nn_manual.exercises.sentences import seen_without_formula, sentence
+from nn_manual.exercises.several_changes import exchanged, pairs, repeated
 from nn_manual.optim import Optimizer
 
 #: So many seconds are spent on the search.
@@ -32,8 +32,6 @@ MOST_CONFIRMED = 60
 FIRST_PAIRS = 2000
 #: So many changes are made ready at once.
 PREPARED = 300
-#: Changes of a higher rank are tried alone, and not in pairs.
-MOST_RANK = 7
 
 
 def explain(
@@ -93,16 +91,16 @@ class Search:
                 found = self._of_settings()
             if found is None:
                 found = self._best(text, usable, self._in_parts(text, singles[len(simplest) :]))
-            pairs = _pairs(singles)
+            two = pairs(singles)
             if found is None and not rest and isinstance(text, FormulaText):
                 # The likeliest pairs of formulas come before all changes of the code, which take longer.
-                found = self._best(text, usable, itertools.islice(pairs, FIRST_PAIRS))
+                found = self._best(text, usable, itertools.islice(two, FIRST_PAIRS))
             if found is not None:
                 return found
-            rest.append((text, usable, pairs))
-        for text, usable, pairs in rest:
+            rest.append((text, usable, two))
+        for text, usable, two in rest:
             text.prepare([])
-            found = self._best(text, usable, pairs)
+            found = self._best(text, usable, two)
             if found is not None:
                 return found
         return None
@@ -154,7 +152,7 @@ class Search:
         leading = text.leads_to(self.wrong)
         every = (each for each in text.candidates(number) if each.edits[0][0] in leading)
         single = [each._replace(rank=self._rank(text, each)) for each in every]
-        found = [*written_mistakes(self.exercise, text), *_repeated(single, text), *single]
+        found = [*written_mistakes(self.exercise, text), *repeated(single, text), *exchanged(single, text), *single]
         return sorted((each for each in found if text.shows(each, number)), key=lambda each: each.rank)
 
     def _rank(self, text: Text, single: Candidate) -> int:
@@ -209,38 +207,3 @@ def same(one: Any, other: Any) -> bool:
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.number | float | int) and np.asarray(value).dtype.kind in "fiub"
-
-
-def _repeated(singles: list[Candidate], text: Text) -> Iterator[Candidate]:
-    """The same change at each place where it can be made: of all lines of a name, of all lines but forward's, and of
-    all lines.
-    """
-    groups: dict[tuple[str, ...], list[Candidate]] = {}
-    for each in singles:
-        words = each.edits[0][1].words
-        groups.setdefault((words, "name", each.name), []).append(each)
-        groups.setdefault((words, "all"), []).append(each)
-        if not text.of_forward(each):
-            groups.setdefault((words, "backward"), []).append(each)
-    for key, group in groups.items():
-        if len(group) > 1:
-            edits = tuple(edit for each in group for edit in each.edits)
-            lines = tuple(each.lines[0] for each in group)
-            ranks = [each.rank for each in group]
-            yield Candidate(edits, lines, group[0].name, min(ranks) if key[1] == "name" else max(ranks) + 1)
-
-
-def _pairs(singles: list[Candidate]) -> Iterator[Candidate]:
-    """Two changes, those with the simplest words first."""
-    by_rank: dict[int, list[tuple[Candidate, frozenset[int]]]] = {}
-    for each in singles:
-        if each.rank <= MOST_RANK:
-            nodes = (node for _, change in each.edits for node in ast.walk(change.node))
-            inside = frozenset(id(node) for node in nodes if isinstance(node, ast.expr | ast.stmt))
-            by_rank.setdefault(each.rank, []).append((each, inside))
-    for low, high in sorted(itertools.combinations_with_replacement(sorted(by_rank), 2), key=sum):
-        own, others = by_rank[low], by_rank[high]
-        two = itertools.combinations(own, 2) if low == high else itertools.product(own, others)
-        for (first, inside), (second, within) in two:
-            if not inside & within:
-                yield Candidate((*first.edits, *second.edits), (*first.lines, *second.lines), first.name, low + high)

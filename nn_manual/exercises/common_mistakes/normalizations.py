@@ -37,6 +37,10 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `- grad_mean`": MEAN,
         "without `* across(weight)`": WEIGHT,
     },
+    "circular_pad1d": {
+        "(slice(size - before, size), slice(0, behind)) => (slice(0, before), slice(size - behind, size))":
+            "The frame at one side has the numbers of the other end: their gradients go there.",
+    },
     "avg_pool1d": {
         "without `/ self._count(input_shape, grad_output.dtype)`": "Each number has a part of 1 / count in the mean.",
     },
