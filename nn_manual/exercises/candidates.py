@@ -68,7 +68,7 @@ class Text(Source):
     def candidates(self, number: int) -> Iterator[Candidate]:
         """The single changes that can show in a case."""
 
-    def prepare(self, candidates: Sequence[Candidate]) -> None:  # noqa: B027 - few texts have to
+    def prepare(self, candidates: Sequence[Candidate]) -> None:
         """Do what can be done for many candidates at once."""
 
     def results(self, candidate: Candidate, number: int) -> Results:

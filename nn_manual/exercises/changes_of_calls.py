@@ -92,13 +92,22 @@ def of_call(node: ast.Call) -> Iterator[Change]:
 def _of_method(node: ast.Call, name: str) -> Iterator[Change]:
     """A part's way back left out, numbers in the order of columns, sums of which the last term alone is kept."""
     code = ast.unparse(node)
+    for keyword in node.keywords:
+        if isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, bool):
+            turned = ast.keyword(keyword.arg, ast.Constant(not keyword.value.value))
+            changed = ast.Call(node.func, node.args, [turned if each is keyword else each for each in node.keywords])
+            yield instead(node, changed, TURNED)
     if name == "backward" and len(node.args) == 2:
         yield Change(node, node.args[1], f"without the `{ast.unparse(node.func)}` of `{code}`", LEFT_OUT)
     elif name == "back" and len(node.args) == 2 and code.startswith("self.windows"):
-        of = ", ".join(ast.unparse(each) for each in (node.func.value, *node.args))
+        of = ", ".join(["self.windows", *map(ast.unparse, node.args)])
         for by_windows in (True, False):
             overwritten = ast.parse(f"last_parts({of}, {by_windows})", mode="eval").body
             yield Change(node, overwritten, "with `=` for `+=` where windows overlap", TURNED)
+        parts, size = map(ast.unparse, node.args)
+        order = "np.arange(np.prod(self.windows.kernel)).reshape(self.windows.kernel[::-1]).T.ravel()"
+        across = ast.parse(f"self.windows.back(np.stack([*{parts}])[{order}], {size})", mode="eval").body
+        yield Change(node, across, "with rows and columns of the windows exchanged", TURNED)
     elif name == "one_hot_product":
         overwritten = ast.Call(ast.Name("last_rows", ast.Load()), node.args, [])
         yield Change(node, overwritten, "with `=` for `+=` at an index that stands several times", TURNED)
@@ -200,11 +209,14 @@ def _of_reduction(node: ast.Call, name: str, operand: ast.expr, is_method: bool)
 def _of_sum(node: ast.Call, operand: ast.expr, axis: ast.expr | None) -> Iterator[Change]:
     """A mean along one axis of several; or along the first axis one term alone."""
     code, of = ast.unparse(node), ast.unparse(operand)
-    if isinstance(axis, ast.Tuple):
-        for place in (0, -1):
-            mean = ast.parse(f"{code} / ({of}).shape[{place}]", mode="eval").body
-            along = "the first" if place == 0 else "the last"
-            yield Change(node, mean, f"with the mean along {along} axis of `{of}`, in the place of the sum", ANOTHER)
+    means = [(of, 0, "first"), (of, -1, "last")] if isinstance(axis, ast.Tuple) else []
+    if isinstance(operand, ast.Call) and called(operand) == "rows":
+        inner = ast.unparse(operand.args[0])
+        means += [(inner, 0, "first"), (inner, 1, "second")]
+    for array, place, along in means:
+        mean = ast.parse(f"{code} / ({array}).shape[{place}]", mode="eval").body
+        words = f"with the mean along the {along} axis of `{array}`, in the place of the sum"
+        yield Change(node, mean, words, ANOTHER)
     if axis is not None and ast.unparse(axis) == "0":
         for place, which in ((-1, "last"), (0, "first")):
             one = ast.parse(f"({of})[{place}]", mode="eval").body

@@ -112,8 +112,8 @@ def of_product(node: ast.BinOp) -> Iterator[Change]:
             yield from _confused(node, factors, index)
         if is_below and isinstance(factor, ast.Name | ast.Attribute | ast.Subscript):
             root = ast.BinOp(factor, ast.Pow(), ast.Constant(0.5))
-            changed = product([*factors[:index], (True, root), *factors[index + 1 :]])
-            yield Change(node, changed, f"with the root of {text(factor)} in the place of {text(factor)}", ANOTHER)
+            words = f"with the root of {text(factor)} in the place of {text(factor)}"
+            yield Change(node, product([*factors[:index], (True, root), *factors[index + 1 :]]), words, ANOTHER)
         if len(others) > 1:
             yield Change(node, product([(is_below, factor)]), f"with {text(factor)} alone of {text(node)}", ANOTHER)
         inner = _flat(factor, ast.Add, ast.Sub)

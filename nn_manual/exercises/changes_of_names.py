@@ -30,9 +30,16 @@ def of_whole(expression: ast.expr, names: Mapping[str, Any], sizes: Sequence[str
                 yield Change(expression, read, f"but for all of {text(expression)}: it is `{name}` alone", ADDED)
             yield Change(expression, ast.BinOp(expression, ast.Mult(), read), f"times `{name}`", ADDED)
             yield Change(expression, ast.BinOp(expression, ast.Div(), read), f"divided by `{name}`", ADDED)
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size and 0 < value.min() < value.max() < 1:
+            if name.startswith("grad_"):
+                yield Change(expression, ast.BinOp(expression, ast.Add(), read), f"plus `{name}`", ADDED)
+        if _are_probabilities(value):
             slope = ast.parse(f"{name} * (1 - {name})", mode="eval").body
             yield Change(expression, ast.BinOp(expression, ast.Mult(), slope), f"times {text(slope)}", ADDED)
+
+
+def _are_probabilities(value: Any) -> bool:
+    is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
+    return is_array and bool(0 < value.min() < value.max() < 1)
 
 
 def of_name(
@@ -102,6 +109,11 @@ def of_times(node: ast.BinOp) -> Iterator[Change]:
     """A product of later times with the times before them: of each time with itself, or with the last time before the
     first one.
     """
+    match node:
+        case ast.BinOp(ast.Attribute(ast.Call(ast.Name("rows"), [left]), "T"), _, ast.Call(ast.Name("rows"), [right])):
+            one = f"rows(({ast.unparse(left)})[:1]).T @ rows(({ast.unparse(right)})[:1])"
+            words = f"with the first of {text(left)} and of {text(right)} alone, as with `=` for `+=`, in {text(node)}"
+            yield Change(node, ast.parse(one, mode="eval").body, words, TURNED)
     parts = {ast.unparse(part.slice): part for part in ast.walk(node) if isinstance(part, ast.Subscript)}
     if not {"1:", ":-1"} <= parts.keys():
         return

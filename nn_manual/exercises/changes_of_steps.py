@@ -1,4 +1,4 @@
-"""Changes of an optimizer's formulas that concern the order of their lines: which lines read old numbers, and which new."""
+"""Changes of an optimizer's formulas that concern their order: which lines read old numbers, and which new."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ def looks_like(theirs: Array, right: Array, others: Iterable[tuple[Any, Array]] 
     """
     words = _words(theirs, right)
     if theirs.shape != right.shape:
-        readings = {_AXES.sub("", _words(*both)).partition(": ")[2] for both in [(theirs, right), *_alike(others, False)]}
+        every = [words, *(_words(*both) for both in _alike(others, False))]
+        readings = {_AXES.sub("", each.partition(": ")[2]) for each in every}
         return words if len(readings) == 1 else words.partition(": ")[0]
     for both in _alike(others, True):
         if not (words := _shared(words, _words(*both))):
@@ -59,7 +60,7 @@ def _alike(others: Iterable[tuple[Any, Array]], of_one_shape: bool) -> Iterator[
 
 def _shared(words: str, other: str) -> str:
     """What remains of a description where another input has the other one; empty where nothing does."""
-    is_place = _PLACES.match(words) or words.startswith("not finite") and other.startswith("not finite")
+    is_place = _PLACES.match(words) or (words.startswith("not finite") and other.startswith("not finite"))
     if is_place or _AXES.sub("", words) == _AXES.sub("", other):
         return words
     mine, theirs = _FACTOR.match(words), _FACTOR.match(other)

@@ -12,7 +12,7 @@ import numpy as np
 
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.exercises.candidates import Candidate, Source, Text
-from nn_manual.exercises.change import TURNED
+from nn_manual.exercises.change import ANOTHER, TURNED
 from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.common_mistakes import written_mistakes
 from nn_manual.exercises.exercise import Case, Exercise, Results
@@ -97,6 +97,8 @@ class Search:
                 found = self._best(text, usable, itertools.islice(two, FIRST_PAIRS))
             if found is not None:
                 return found
+            if isinstance(text, CodeText) and (found := self._of_settings_beside(text, usable, singles)):
+                return found
             rest.append((text, usable, two))
         for text, usable, two in rest:
             text.prepare([])
@@ -111,7 +113,17 @@ class Search:
             return None
         settings = IgnoredSettings(self.exercise, self.cases)
         order = [*self.telling, *(number for number in self.given if number not in self.telling)]
-        return self._best(settings, order, settings.candidates(order[0]))
+        return self._best(settings, order, settings.candidates(order[:1]))
+
+    def _of_settings_beside(
+        self, text: CodeText, usable: Sequence[int], singles: Sequence[Candidate]
+    ) -> Candidate | None:
+        """A setting that is ignored, and a simple change."""
+        settings = IgnoredSettings(self.exercise, self.cases, text)
+        simple = [each for each in singles if each.rank < 2 * ANOTHER and not text.of_forward(each)]
+        text.prepare(simple)
+        ignored = list(settings.candidates(self.telling))
+        return self._best(settings, usable, (one.beside(setting) for one in simple for setting in ignored))
 
     def _texts(self) -> Iterator[Text]:
         own = self.exercise.owner

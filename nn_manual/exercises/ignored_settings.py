@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple
 
 from nn_manual.exercises.candidates import Candidate, Source
 from nn_manual.exercises.change import ANOTHER, Change
+from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.source import called
 from nn_manual.optim import Optimizer
@@ -47,10 +48,12 @@ class _Ignored(NamedTuple):
 
 
 class IgnoredSettings(Source):
-    """The package's class, whose methods that the reader writes run with one setting changed."""
+    """The package's class, whose methods that the reader writes run with one setting changed: the last change of a
+    candidate. Any others are those of a text.
+    """
 
-    def __init__(self, exercise: Exercise, cases: Sequence[Case]) -> None:
-        self.cases, self._owner = cases, exercise.owner
+    def __init__(self, exercise: Exercise, cases: Sequence[Case], text: CodeText | None = None) -> None:
+        self.cases, self._owner, self._text = cases, exercise.owner, text
         methods = [name for name in (*exercise.taken_out, "coefficients") if hasattr(self._owner, name)]
         self._helpers = {one.name for one in called(self._owner, exercise.given)} - {*methods, *exercise.given}
         self._ignored = list(self._every())
@@ -58,21 +61,26 @@ class IgnoredSettings(Source):
         self._number = 0
         self._prepared: dict[int, Callable[[bool], Results]] = {}
         self._different: dict[tuple[int, str, str], dict[str, Any]] = {}
-        changed = {name: self._with_the_change(getattr(self._owner, name)) for name in methods}
-        self._changed = type(self._owner.__name__, (self._owner,), changed)
+        base = self._owner if text is None else text.changed_class
+        self._changed = type(self._owner.__name__, (base,), {name: self._on_twin(base, name) for name in methods})
 
-    def candidates(self, number: int) -> Iterator[Candidate]:
-        """The settings that differ from the component's own in a case."""
+    def candidates(self, numbers: Iterable[int]) -> Iterator[Candidate]:
+        """The settings that differ from the component's own in one of these cases."""
+        instances = {id(case.instance): case.instance for case in map(self.cases.__getitem__, numbers)}.values()
         for index, ignored in enumerate(self._ignored):
-            own = getattr(self.cases[number].instance, ignored.name)
-            if own != ignored.of(own):
+            every_own = [getattr(instance, ignored.name) for instance in instances]
+            if any(own != ignored.of(own) for own in every_own):
                 change = Change(ast.Pass(), ast.Pass(), ignored.words, ANOTHER)
                 yield Candidate(((index, change),), ("",), "", ANOTHER)
 
     def results(self, candidate: Candidate, number: int) -> Results:
         """What the class computes in a case with the setting of a candidate."""
-        ((index, _),) = candidate.edits
+        *edits, (index, _) = candidate.edits
         self._now, self._number = self._ignored[index], number
+        with nullcontext() if self._text is None else self._text.having(candidate._replace(edits=tuple(edits))):
+            return self._run(number)
+
+    def _run(self, number: int) -> Results:
         case = self.cases[number]
         if case.prepare is None:
             return case.run(self._changed)
@@ -95,9 +103,9 @@ class IgnoredSettings(Source):
                 if any(isinstance(value, tuple | list) and len(value) == 2 for value in own):
                     yield _Ignored(field.name, None, True, keeps_helpers)
 
-    def _with_the_change(self, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _on_twin(self, base: type, name: str) -> Callable[..., Any]:
         def changed(own: Any, *arguments: Any) -> Any:
-            return method(self._twin(own), *arguments)
+            return getattr(base, name)(self._twin(own), *arguments)
 
         return changed
 

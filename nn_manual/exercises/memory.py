@@ -45,13 +45,14 @@ def kept_as_it_was(cases: Sequence[Case], expected: Sequence[Results], theirs: S
             if name.partition(" after step ")[0] == group
         ]
         starts = [instance.vectors.get(group, instance.model.param_arena) for *_, instance in pairs]
-        is_kept = all(np.array_equal(own, start) for (own, *_), start in zip(pairs, starts, strict=True))
-        if is_kept and not all(np.array_equal(right, start) for (_, right, _), start in zip(pairs, starts, strict=True)):
+        theirs_and_right = list(zip(*((own, right) for own, right, _ in pairs), strict=True))
+        is_kept, is_right = (all(map(np.array_equal, arrays, starts)) for arrays in theirs_and_right)
+        if is_kept and not is_right:
             kept.append("param" if group == "parameters" else group)
     if not kept:
         return ""
     what = f"{' and '.join(kept)} {'keeps its' if len(kept) == 1 else 'keep their'} old numbers"
-    return f"{what}: `{kept[0]} = ...` makes another array, write {kept[0]}[...] = ..."
+    return f"{what}: write {kept[0]}[...] = ..., because `{kept[0]} = ...` makes another array."
 
 
 def added(tree: ast.AST, results: Sequence[Mapping[str, Any] | Failure]) -> list[Failure]:

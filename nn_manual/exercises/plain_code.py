@@ -38,8 +38,12 @@ def last_rows(indices: Array, values: Array, num_rows: int) -> Array:
 
 #: What the plain forms call, beside what the code itself imports.
 HELPERS = {
-    **{"np": np, "rows": rows, "expit": expit, "ones_like": np.ones_like},
-    **{"last_parts": last_parts, "last_rows": last_rows},
+    "np": np,
+    "rows": rows,
+    "expit": expit,
+    "ones_like": np.ones_like,
+    "last_parts": last_parts,
+    "last_rows": last_rows,
 }
 _OPERATIONS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@"}
 

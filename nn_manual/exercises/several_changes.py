@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from nn_manual.exercises.candidates import Candidate, Text
+from nn_manual.exercises.change import LEFT_OUT
 
 #: Changes of a higher rank are tried alone, and not in pairs.
 MOST_RANK = 7
@@ -68,10 +69,13 @@ def pairs(singles: Sequence[Candidate]) -> Iterator[Candidate]:
     for low, high in sorted(itertools.combinations_with_replacement(sorted(by_rank), 2), key=sum):
         own, others = by_rank[low], by_rank[high]
         for first, second in itertools.combinations(own, 2) if low == high else itertools.product(own, others):
-            if not first.inside & second.inside or second.changed <= first.kept:
+            if not first.inside & second.inside:
                 yield first.candidate.beside(second.candidate)
-            elif first.changed <= second.kept:
-                yield second.candidate.beside(first.candidate)
+            elif first.leaves_out or second.leaves_out:  # of others, some sum may come to what the reader wrote
+                if second.changed <= first.kept:
+                    yield first.candidate.beside(second.candidate)
+                elif first.changed <= second.kept:
+                    yield second.candidate.beside(first.candidate)
 
 
 class Placed(NamedTuple):
@@ -81,6 +85,7 @@ class Placed(NamedTuple):
     changed: frozenset[int]
     inside: frozenset[int]
     kept: frozenset[int]
+    leaves_out: bool
 
     @classmethod
     def of(cls, candidate: Candidate) -> Placed:
@@ -89,7 +94,7 @@ class Placed(NamedTuple):
         inside = frozenset(id(node) for change in changes for node in _nodes(change.node))
         changed = frozenset(id(change.node) for change in changes)
         kept = frozenset(id(node) for change in changes for node in _nodes(change.wrong))
-        return cls(candidate, changed, inside, kept & inside - changed)
+        return cls(candidate, changed, inside, kept & inside, changes[0].rank == LEFT_OUT)
 
 
 def _apart(placed: Sequence[Placed]) -> bool:

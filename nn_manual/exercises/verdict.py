@@ -196,6 +196,7 @@ class _Compared:
             return [no_number(self._reference.owner, name), self._where(name, wrong)]
         cause = cause_of(self._reference, self._theirs, name)
         looks = looks_like(theirs, right, ((self._theirs[i][name], self._reference.expected[i][name]) for i in wrong))
+        looks = looks.partition(": the gradient was not")[0] if " after step " in name else looks
         if all(self._reference.inputs[i][1].startswith("tied") for i in wrong):
             looks = "it differs at ties or kinks only"
         lines = [f"{name} is wrong. {cause}" if cause else f"{name} is wrong: {looks}."]

@@ -12,11 +12,15 @@ LATER = "The gradient from the later times is missing: h goes into the next time
 MISTAKES: dict[str, dict[str, str]] = {
     "embedding": {
         REPEATED: OF_REPEATED,
-        "one_hot_product(indices, grads, self.num_embeddings) => one_hot_product(indices, grads, self.num_embeddings) / "
-        "np.maximum(np.bincount(indices, minlength=self.num_embeddings), 1)[:, np.newaxis]":
+        "one_hot_product(indices, grads, self.num_embeddings) => one_hot_product(indices, grads, "
+        "self.num_embeddings) / np.maximum(np.bincount(indices, minlength=self.num_embeddings), 1)[:, np.newaxis]":
             "The gradients of an index that stands several times are added: there is no mean.",
     },
-    "embedding_bag": {REPEATED: OF_REPEATED},
+    "embedding_bag": {
+        REPEATED: OF_REPEATED,
+        "share * grad_output[:, np.newaxis] => (share if self.mode != 'mean' else (share > 0) / input.shape[1]) * "
+        "grad_output[:, np.newaxis]": "The mean is that of the rows that count: padding isn't one of them.",
+    },
     "rnn": {
         "without `+ grad_h`": LATER,
         "without the factor `dh_dz[t]`": "The derivative of the nonlinearity is missing.",
