@@ -35,6 +35,8 @@ NAMES = {
     "abs": ("sign",),
     "floor": ("ceil",),
 }
+#: Functions that give an array another shape.
+SHAPING = ("unbroadcast", "spread", "expand_dims", "broadcast_to", "pad")
 REDUCTIONS = ("sum", "mean", "max", "min", "var", "std", "mean_over", "sum_rows", "vecdot")
 AXES = ("0", "1", "-1", "-2", "None", "(0, 1)", "(0, 2)", "(1, 2)")
 
@@ -61,7 +63,7 @@ def of_call(node: ast.Call) -> Iterator[Change]:
             yield Change(node, operand, words, LEFT_OUT)
             if name in ("maximum", "minimum"):
                 yield instead(node, arguments[1], ANOTHER)
-        elif is_method or name in ("unbroadcast", "spread", "expand_dims", "broadcast_to", "pad"):
+        elif (is_method and not _is_component(operand)) or name in SHAPING:
             yield Change(node, operand, f"without the `{name}` of `{code}`", LEFT_OUT)
     if name == "clip" and len(arguments) == 3:
         for bound, kept in (("minimum", arguments[2]), ("maximum", arguments[1])):
@@ -136,6 +138,11 @@ def chosen(node: ast.Call, names: Mapping[str, Any]) -> Iterator[Change]:
 def called(node: ast.Call) -> str:
     """The function's or method's own name."""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _is_component(node: ast.expr) -> bool:
+    """Whether it is a part of the component, and no array."""
+    return ast.unparse(node).startswith("self.") and not ast.unparse(node).startswith(("self.param", "self.grad"))
 
 
 def _is_module(node: ast.expr) -> bool:

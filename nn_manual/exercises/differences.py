@@ -61,11 +61,11 @@ def _alike(others: Iterable[tuple[Any, Array]], of_one_shape: bool) -> Iterator[
 def _shared(words: str, other: str) -> str:
     """What remains of a description where another input has the other one; empty where nothing does."""
     is_place = _PLACES.match(words) or (words.startswith("not finite") and other.startswith("not finite"))
-    if is_place or _AXES.sub("", words) == _AXES.sub("", other):
-        return words
     mine, theirs = _FACTOR.match(words), _FACTOR.match(other)
+    if is_place or words == other:
+        return words
     if mine is None or theirs is None:
-        return ""
+        return words if _AXES.sub("", words) == _AXES.sub("", other) else ""
     names = [name for name in _names(mine[2]) if name in _names(theirs[2])]
     if names:
         return f"{mine[1]}: {mine[2].partition('divided by ')[1]}{' or '.join(names)}"

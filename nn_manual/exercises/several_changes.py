@@ -56,7 +56,7 @@ def exchanged(singles: Sequence[Candidate], text: Text) -> Iterator[Candidate]:
         if len(apart) > 1:
             edits = tuple(edit for each in apart for edit in each.candidate.edits)
             lines = tuple(each.candidate.lines[0] for each in apart)
-            rank = max(each.candidate.rank for each in apart)
+            rank = max(each.candidate.rank for each in apart) + 1
             yield Candidate(edits, lines, apart[0].candidate.name, rank)
 
 

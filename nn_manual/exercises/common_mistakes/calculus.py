@@ -85,8 +85,6 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `* output`": "s' = s (1 - s).",
         "with `expit(output)` in the place of `output`":
             "What is saved is the output: the sigmoid was applied already.",
-        "grad_output * output * (1 - output) => grad_output * (1 - output * output)":
-            "That is the derivative of tanh: the sigmoid's is s (1 - s).",
         "output * (1 - output) => 1 - output * output": "That is the derivative of tanh: the sigmoid's is s (1 - s).",
     },
     "silu": {
