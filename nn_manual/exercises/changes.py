@@ -7,24 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nn_manual.exercises.change import ANOTHER, LEFT_OUT, TURNED, Change, instead, text, without
-from nn_manual.exercises.changes_of_calls import (
-    FUNCTIONS,
-    NAMES,
-    REDUCTIONS,
-    called,
-    chosen,
-    of_call,
-    scaled,
-    weighted,
-)
+from nn_manual.exercises.changes_of_calls import FUNCTIONS, NAMES, REDUCTIONS, called, of_call, weighted
 from nn_manual.exercises.changes_of_chains import of_matmul, of_power, of_product, of_sum
 from nn_manual.exercises.changes_of_names import (
+    chosen,
     of_constant,
     of_index,
     of_name,
     of_other_names,
     of_times,
     of_whole,
+    scaled,
 )
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {

@@ -118,23 +118,6 @@ def _of_method(node: ast.Call, name: str) -> Iterator[Change]:
         yield Change(node, by_columns, f"with the numbers in the order of columns in `{code}`", TURNED)
 
 
-def scaled(node: ast.Call, names: Mapping[str, Any]) -> Iterator[Change]:
-    """A function times a number that is known by a name."""
-    for name, value in names.items():
-        if isinstance(value, float | np.floating):
-            yield instead(node, ast.BinOp(ast.parse(name, mode="eval").body, ast.Mult(), node), ANOTHER)
-
-
-def chosen(node: ast.Call, names: Mapping[str, Any]) -> Iterator[Change]:
-    """An array in the place of a number that holds in one of two cases."""
-    for place in (1, 2):
-        for name, value in names.items() if isinstance(node.args[place], ast.Constant) else ():
-            if isinstance(value, np.ndarray):
-                read = ast.parse(name, mode="eval").body
-                arguments = [*node.args[:place], read, *node.args[place + 1 :]]
-                yield instead(node, ast.Call(node.func, arguments, node.keywords), ADDED)
-
-
 def called(node: ast.Call) -> str:
     """The function's or method's own name."""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

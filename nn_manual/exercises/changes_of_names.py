@@ -126,6 +126,23 @@ def of_times(node: ast.BinOp) -> Iterator[Change]:
     yield Change(node, replaced(of_all, before, rolled), words, TURNED)
 
 
+def scaled(node: ast.Call, names: Mapping[str, Any]) -> Iterator[Change]:
+    """A function times a number that is known by a name."""
+    for name, value in names.items():
+        if isinstance(value, float | np.floating):
+            yield instead(node, ast.BinOp(ast.parse(name, mode="eval").body, ast.Mult(), node), ANOTHER)
+
+
+def chosen(node: ast.Call, names: Mapping[str, Any]) -> Iterator[Change]:
+    """An array in the place of a number that holds in one of two cases."""
+    for place in (1, 2):
+        for name, value in names.items() if isinstance(node.args[place], ast.Constant) else ():
+            if isinstance(value, np.ndarray):
+                read = ast.parse(name, mode="eval").body
+                arguments = [*node.args[:place], read, *node.args[place + 1 :]]
+                yield instead(node, ast.Call(node.func, arguments, node.keywords), ADDED)
+
+
 def _at(node: ast.Subscript, index: ast.expr) -> ast.Subscript:
     return ast.Subscript(node.value, index, ast.Load())
 

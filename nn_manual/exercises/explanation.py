@@ -28,8 +28,9 @@ SECONDS = 2.0
 TOLERANCE = 1e-9
 #: At most so many changes that agree on one case are tried on all.
 MOST_CONFIRMED = 60
-#: So many pairs of changes of formulas are tried before the code is looked at.
-FIRST_PAIRS = 2000
+#: So many pairs of changes of formulas are tried before the code is looked at, and of changes of the code before
+#: others than pairs.
+FIRST_PAIRS, FIRST_PAIRS_OF_CODE = 2000, 300
 #: So many changes are made ready at once.
 PREPARED = 300
 
@@ -92,12 +93,13 @@ class Search:
             if found is None:
                 found = self._best(text, usable, self._in_parts(text, singles[len(simplest) :]))
             two = pairs(singles)
-            if found is None and not rest and isinstance(text, FormulaText):
+            if found is None:
                 # The likeliest pairs of formulas come before all changes of the code, which take longer.
-                found = self._best(text, usable, itertools.islice(two, FIRST_PAIRS))
+                most = FIRST_PAIRS if isinstance(text, FormulaText) else FIRST_PAIRS_OF_CODE
+                found = self._best(text, usable, itertools.islice(two, most))
+            if found is None and isinstance(text, CodeText):
+                found = self._of_settings_beside(text, usable, singles)
             if found is not None:
-                return found
-            if isinstance(text, CodeText) and (found := self._of_settings_beside(text, usable, singles)):
                 return found
             rest.append((text, usable, two))
         for text, usable, two in rest:

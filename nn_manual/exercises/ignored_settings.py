@@ -98,7 +98,7 @@ class IgnoredSettings(Source):
             for kind in dict.fromkeys(type(value) for value in own) if not values else ():
                 values += [value for value in PLAIN.get(kind, ()) if value not in values]
             values = [None, *values] if field.default is None else values
-            for keeps_helpers in (False, True) if self._helpers else (False,):
+            for keeps_helpers in (False, True) if self._helpers and self._text is None else (False,):
                 yield from (_Ignored(field.name, value, False, keeps_helpers) for value in values)
                 if any(isinstance(value, tuple | list) and len(value) == 2 for value in own):
                     yield _Ignored(field.name, None, True, keeps_helpers)

@@ -432,7 +432,7 @@ STUDENTS = {
         """,
         ('np.einsum("nop->o", grad_output)', "grad_output.mean(axis=(0, 2))", "with `mean` in the place of `sum`"),
         ("self._write_grad_weight(x, grad_output)", "pass", "grad_weight is not a number anywhere"),
-        ('np.einsum("nop->o", grad_output)', "grad_output.sum(axis=(0, 2)) / len(x)", "divided by `len(grad_output)`"),
+        ('np.einsum("nop->o", grad_output)', "grad_output.sum(axis=(0, 2)) / len(x)", "with the mean along the first axis"),
         ("dx = self._image(grad_output, x.shape[2:])", "dx = 2 * self._image(grad_output, x.shape[2:])", "times 2"),
         (
             "self._write_grad_weight(x, grad_output)",
@@ -586,8 +586,8 @@ STUDENTS = {
         ("dh * tc[t] * o[t]", "dh * c[t] * o[t]", "with `saved.c` in the place of `tanh_c`"),
         ("dc = dc * f[t]", "dc = dc * (1 - f[t])", "with `1 - f[t]` in the place of `f[t]`"),
         (
-            "dz = dz.reshape(*c",
-            "dz[...] = dz[:, :, [0, 1, 3, 2]]\n    dz = dz.reshape(*c",
+            "dh = dz[t].reshape",
+            "dz[t] = dz[t][:, [0, 1, 3, 2]]\n        dh = dz[t].reshape",
             "with gates 2 and 3 exchanged, counted from 0",
         ),
         ("dc = dc * f[t]", "dc = dc * i[t]", "with `saved.gates[:, :, 0]` in the place of `saved.gates[:, :, 1]`"),
