@@ -23,8 +23,8 @@ _FACTOR = re.compile(r"(.*(?:times|of) the reference)(?:: (.*)|, with another fa
 _OR = re.compile("(?<!,) or ")
 #: Axes, which have other numbers in other shapes.
 _AXES = re.compile(r"(?<=axis )(?:\d+|\([\d, ]+\))")
-#: Which numbers differ, or the only one: that is no reading.
-_PLACES = re.compile(r"\d+ of \d+ positions|\S+, the reference has ")
+#: Which numbers differ, the only one, or by how little: that is no reading.
+_FACT = re.compile(r"\d+ of \d+ positions|\S+, the reference has |it has some 7 right digits")
 
 
 def looks_like(theirs: Array, right: Array, others: Iterable[tuple[Any, Array]] = ()) -> str:
@@ -60,9 +60,9 @@ def _alike(others: Iterable[tuple[Any, Array]], of_one_shape: bool) -> Iterator[
 
 def _shared(words: str, other: str) -> str:
     """What remains of a description where another input has the other one; empty where nothing does."""
-    is_place = _PLACES.match(words) or (words.startswith("not finite") and other.startswith("not finite"))
+    is_fact = _FACT.match(words) or (words.startswith("not finite") and other.startswith("not finite"))
     mine, theirs = _FACTOR.match(words), _FACTOR.match(other)
-    if is_place or words == other:
+    if is_fact or words == other:
         return words
     if mine is None or theirs is None:
         return words if _AXES.sub("", words) == _AXES.sub("", other) else ""
