@@ -12,7 +12,7 @@ import numpy as np
 
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.exercises.candidates import Candidate, Source, Text
-from nn_manual.exercises.change import ANOTHER, TURNED
+from nn_manual.exercises.change import TURNED
 from nn_manual.exercises.code_text import CodeText
 from nn_manual.exercises.common_mistakes import written_mistakes
 from nn_manual.exercises.exercise import Case, Exercise, Results
@@ -28,9 +28,8 @@ SECONDS = 2.0
 TOLERANCE = 1e-9
 #: At most so many changes that agree on one case are tried on all.
 MOST_CONFIRMED = 60
-#: So many pairs of changes of formulas are tried before the code is looked at, and of changes of the code before
-#: others than pairs.
-FIRST_PAIRS, FIRST_PAIRS_OF_CODE = 2000, 300
+#: So many pairs of changes of formulas are tried before the code is looked at.
+FIRST_PAIRS = 2000
 #: So many changes are made ready at once.
 PREPARED = 300
 
@@ -92,13 +91,12 @@ class Search:
                 found = self._of_settings()
             if found is None:
                 found = self._best(text, usable, self._in_parts(text, singles[len(simplest) :]))
-            two = pairs(singles)
-            if found is None:
-                # The likeliest pairs of formulas come before all changes of the code, which take longer.
-                most = FIRST_PAIRS if isinstance(text, FormulaText) else FIRST_PAIRS_OF_CODE
-                found = self._best(text, usable, itertools.islice(two, most))
             if found is None and isinstance(text, CodeText):
-                found = self._of_settings_beside(text, usable, singles)
+                found = self._of_settings_beside(text, usable, simplest)
+            two = pairs(singles)
+            if found is None and isinstance(text, FormulaText):
+                # The likeliest pairs of formulas come before all changes of the code, which take longer.
+                found = self._best(text, usable, itertools.islice(two, FIRST_PAIRS))
             if found is not None:
                 return found
             rest.append((text, usable, two))
@@ -118,14 +116,14 @@ class Search:
         return self._best(settings, order, settings.candidates(order[:1]))
 
     def _of_settings_beside(
-        self, text: CodeText, usable: Sequence[int], singles: Sequence[Candidate]
+        self, text: CodeText, usable: Sequence[int], simplest: Sequence[Candidate]
     ) -> Candidate | None:
         """A setting that is ignored, and a simple change."""
         settings = IgnoredSettings(self.exercise, self.cases, text)
-        simple = [each for each in singles if each.rank < 2 * ANOTHER and not text.of_forward(each)]
-        text.prepare(simple)
+        beside = [each for each in simplest if not text.of_forward(each)]
+        text.prepare(beside)
         ignored = list(settings.candidates(self.telling))
-        return self._best(settings, usable, (one.beside(setting) for one in simple for setting in ignored))
+        return self._best(settings, usable, (one.beside(setting) for one in beside for setting in ignored))
 
     def _texts(self) -> Iterator[Text]:
         own = self.exercise.owner

@@ -21,7 +21,11 @@ STUDENTS = {
         ("(d + d) / d.size", "2 * d**2 / d.size", "with `* (prediction - target)` twice"),
         ("return -self.backward", "return self.backward", "with its sign turned"),
         ("else d + d", "else (d + d) / d.size", "for reduction='mean': your code ignores `reduction`"),
-        ("(d + d) / d.size if self.reduction == \"mean\" else d + d", "d / d.size", "without the factor `2`"),
+        (
+            "(d + d) / d.size if self.reduction == \"mean\" else d + d",
+            "d / d.size",
+            "without the factor `2`, and for reduction='mean': your code ignores `reduction`",
+        ),
     ),
     "nll_loss": Student(
         """
@@ -265,11 +269,6 @@ STUDENTS = {
         ("b1 * m + (1 - b1) * g", "g", "without `beta1 * exp_avg`"),
         ("(1 - b1) * g", "g", "without the factor `1 - beta1`"),
         ("b1, b2 = self.betas", "b2, b1 = self.betas", "with the two numbers of `betas` exchanged"),
-        (
-            "param *= 1 - self.lr * self.weight_decay\n    param -=",
-            "param +=",
-            "and for weight_decay=0.0: your code ignores `weight_decay`",
-        ),
     ),
     "step_lr": Student(
         """
