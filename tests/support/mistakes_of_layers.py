@@ -432,7 +432,7 @@ STUDENTS = {
         """,
         ('np.einsum("nop->o", grad_output)', "grad_output.mean(axis=(0, 2))", "with `mean` in the place of `sum`"),
         ("self._write_grad_weight(x, grad_output)", "pass", "grad_weight is not a number anywhere"),
-        ('np.einsum("nop->o", grad_output)', "grad_output.sum(axis=(0, 2)) / len(x)", "with the mean along the first axis"),
+        ('np.einsum("nop->o", grad_output)', "grad_output.sum(axis=(0, 2)) / len(x)", "with the mean along the first"),
         ("dx = self._image(grad_output, x.shape[2:])", "dx = 2 * self._image(grad_output, x.shape[2:])", "times 2"),
         (
             "self._write_grad_weight(x, grad_output)",

@@ -22,7 +22,7 @@ STUDENTS = {
         ("return -self.backward", "return self.backward", "with its sign turned"),
         ("else d + d", "else (d + d) / d.size", "for reduction='mean': your code ignores `reduction`"),
         (
-            "(d + d) / d.size if self.reduction == \"mean\" else d + d",
+            '(d + d) / d.size if self.reduction == "mean" else d + d',
             "d / d.size",
             "without the factor `2`, and for reduction='mean': your code ignores `reduction`",
         ),
