@@ -511,7 +511,11 @@ STUDENTS = {
             "grads[1] += dz.T @ h[t]",
             "with `saved.output[1:]` in the place of `saved.output[:-1]`",
         ),
-        ("grads[1] += dz.T @ h[t - 1]", "grads[1][...] = dz.T @ h[t - 1]", None),
+        (
+            "grads[1] += dz.T @ h[t - 1]",
+            "grads[1][...] = dz.T @ h[t - 1]",
+            "with the first of `grad_hh[1:]` and of `saved.output[:-1]` alone, as with `=` for `+=`",
+        ),
         ("grad += dz.sum(axis=0)", "grad += dh.sum(axis=0)", None),
         ("if t > 0:", "if True:", "with `saved.output` of the last time, which has the index -1, before the first one"),
         (
