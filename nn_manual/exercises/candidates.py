@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from nn_manual.exercises.change import ADDED, LEFT_OUT, ONLY_ONCE, TURNED, Change, part, replaced, text
-from nn_manual.exercises.changes import changes_of
+from nn_manual.exercises.changes import changes_of, changes_of_views
 from nn_manual.exercises.exercise import Results
 
 #: The arrays that are known somewhere by their names, each with its value, or None where that isn't known.
@@ -26,8 +26,21 @@ class Candidate(NamedTuple):
     rank: int
     reason: str = ""
 
+    def beside(self, other: Candidate) -> Candidate:
+        """Both changes. The other one's place may be inside of what this one keeps."""
+        edits, lines = (*self.edits, *other.edits), (*self.lines, *other.lines)
+        return Candidate(edits, lines, self.name, self.rank + other.rank)
 
-class Text(ABC):
+
+class Source(ABC):
+    """What wrong code computes."""
+
+    @abstractmethod
+    def results(self, candidate: Candidate, number: int) -> Results:
+        """What the right code with these changes computes in a case. Raises what that code raises."""
+
+
+class Text(Source):
     """The right formulas as syntax trees, the `units`."""
 
     units: Sequence[ast.AST]
@@ -55,7 +68,7 @@ class Text(ABC):
     def candidates(self, number: int) -> Iterator[Candidate]:
         """The single changes that can show in a case."""
 
-    def prepare(self, candidates: Sequence[Candidate]) -> None:  # noqa: B027 - few texts have to
+    def prepare(self, candidates: Sequence[Candidate]) -> None:
         """Do what can be done for many candidates at once."""
 
     def results(self, candidate: Candidate, number: int) -> Results:
@@ -107,8 +120,14 @@ def singles(
         change = Change(statement, ast.Pass(), f"without the line `{line}`", LEFT_OUT)
         yield Candidate(((unit, change),), ("",), name, LEFT_OUT)
     if value is not None:
-        for change in changes_of(value, names, sizes, functions):
-            yield candidate(change)
+        yield from map(candidate, changes_of(value, names, sizes, functions))
+
+
+def of_views(unit: int, statement: ast.Assign, names: Names) -> Iterator[Candidate]:
+    """The single changes of a line that computes no number."""
+    line = ast.unparse(statement)
+    for change in changes_of_views(statement.value, names):
+        yield Candidate(((unit, change),), (line,), line.partition(" ")[0], change.rank)
 
 
 def local_changes(unit: int, statement: ast.stmt, defined: Mapping[str, ast.expr]) -> Iterator[Candidate]:

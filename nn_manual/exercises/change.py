@@ -67,3 +67,20 @@ def transposed(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
         return node.value
     return ast.Attribute(node, "mT", ast.Load())
+
+
+def called(node: ast.Call) -> str:
+    """The function's or method's own name."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def is_module(node: ast.expr) -> bool:
+    """Whether it is what functions are taken from, and no array."""
+    return isinstance(node, ast.Name) and node.id in ("np", "math", "scipy", "self")
+
+
+def renamed(node: ast.Call, name: str) -> ast.Call:
+    """A call of another function, or method, with the same arguments."""
+    if isinstance(node.func, ast.Attribute):
+        return ast.Call(ast.Attribute(node.func.value, name, ast.Load()), node.args, node.keywords)
+    return ast.Call(ast.Name(name, ast.Load()), node.args, node.keywords)

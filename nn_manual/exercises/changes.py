@@ -6,10 +6,20 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nn_manual.exercises.change import ANOTHER, LEFT_OUT, TURNED, Change, instead, text, without
-from nn_manual.exercises.changes_of_calls import NAMES, REDUCTIONS, called, of_call, weighted
+from nn_manual.exercises.change import ANOTHER, LEFT_OUT, TURNED, Change, called, instead, text, without
+from nn_manual.exercises.changes_of_calls import NAMES, of_call
 from nn_manual.exercises.changes_of_chains import of_matmul, of_power, of_product, of_sum
-from nn_manual.exercises.changes_of_names import of_constant, of_index, of_name, of_whole
+from nn_manual.exercises.changes_of_names import (
+    chosen,
+    of_constant,
+    of_index,
+    of_name,
+    of_other_names,
+    of_times,
+    of_whole,
+    scaled,
+)
+from nn_manual.exercises.changes_of_reductions import FUNCTIONS, REDUCTIONS, weighted
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Gt: (ast.GtE, ast.Lt),
@@ -47,6 +57,7 @@ def changes_of(
                 yield from of_product(node)
             case ast.BinOp(left, ast.MatMult(), right):
                 yield from of_matmul(node, left, right)
+                yield from of_times(node)
             case ast.BinOp(left, ast.FloorDiv() | ast.Mod(), right):
                 counts = (ast.parse(size, mode="eval").body for size in sizes)
                 yield from (instead(node, count, ANOTHER) for count in counts)
@@ -81,6 +92,9 @@ def changes_of(
                 yield from of_name(node, names, functions)
             case ast.Subscript():
                 yield from of_index(node)
+            case ast.Attribute(ast.Attribute(ast.Name("self"), "param"), "weight"):
+                flipped = ast.parse(f"{ast.unparse(node)}[..., ::-1]", mode="eval").body
+                yield Change(node, flipped, f"with {text(node)} turned round along its last axis", TURNED)
             case ast.Attribute(ast.Name("saved" | "self"), _) if ast.unparse(node) in names:
                 yield from of_name(node, names, functions)
             case ast.Constant(value) if isinstance(value, int | float) and not isinstance(value, bool):
@@ -88,6 +102,8 @@ def changes_of(
             case ast.Name("step" | "count"):
                 for one in (ast.Sub(), ast.Add()):
                     yield instead(node, ast.BinOp(node, one, ast.Constant(1)), TURNED)
+                for setting in (name for name, value in names.items() if isinstance(value, int)):
+                    yield instead(node, ast.parse(f"min({node.id}, {setting})", mode="eval").body, ANOTHER)
             case ast.Name(name) if name in _OPTIONS and name not in bound:
                 for other_value in _OPTIONS[name]:
                     yield instead(node, ast.parse(other_value, mode="eval").body, TURNED)
@@ -97,12 +113,31 @@ def changes_of(
                 for other_name in NAMES[name]:
                     yield instead(node, ast.Name(other_name, ast.Load()), TURNED)
             case ast.List(elements) | ast.Tuple(elements) if len(elements) == 2:
-                turned = type(node)([elements[1], elements[0]], ast.Load())
-                yield Change(node, turned, f"with {text(elements[0])} and {text(elements[1])} swapped", TURNED)
+                yield _swapped(node, elements)
             case ast.Call():
                 if called(node) in REDUCTIONS:
                     yield from weighted(node, expression, names)
+                if called(node) in FUNCTIONS:
+                    yield from scaled(node, names)
+                if called(node) == "where" and len(node.args) == 3:
+                    yield from chosen(node, names)
                 yield from of_call(node)
+
+
+def changes_of_views(expression: ast.expr, names: Mapping[str, Any]) -> Iterator[Change]:
+    """The changes of an expression that computes no number: another name, another place, another order."""
+    for node, _ in _walk(expression, None):
+        if isinstance(node, ast.expr) and ast.unparse(node) in names:
+            yield from of_other_names(node, names)
+        elif isinstance(node, ast.Subscript):
+            yield from of_index(node)
+        elif isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 2:
+            yield _swapped(node, node.elts)
+
+
+def _swapped(node: ast.List | ast.Tuple, elements: list[ast.expr]) -> Change:
+    turned = type(node)([elements[1], elements[0]], ast.Load())
+    return Change(node, turned, f"with {text(elements[0])} and {text(elements[1])} swapped", TURNED)
 
 
 def _walk(node: ast.AST, parent: ast.AST | None) -> Iterator[tuple[ast.AST, ast.AST | None]]:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-import numpy as np
+from nn_manual.exercises.change import (
+    ANOTHER,
+    LEFT_OUT,
+    ONLY_ONCE,
+    TURNED,
+    Change,
+    called,
+    instead,
+    is_module,
+    renamed,
+    text,
+)
+from nn_manual.exercises.changes_of_reductions import REDUCTIONS, of_reduction
 
-from nn_manual.exercises.change import ADDED, ANOTHER, LEFT_OUT, ONLY_ONCE, TURNED, Change, instead, text
-
-#: Functions that may be applied once more to what they were applied to already.
-FUNCTIONS = ("exp", "log", "tanh", "expit")
 #: Functions and methods that people mistake for each other.
 NAMES = {
     "sum": ("mean", "max"),
@@ -35,15 +42,15 @@ NAMES = {
     "abs": ("sign",),
     "floor": ("ceil",),
 }
-REDUCTIONS = ("sum", "mean", "max", "min", "var", "std", "mean_over", "sum_rows", "vecdot")
-AXES = ("0", "1", "-1", "-2", "None")
+#: Functions that give an array another shape.
+SHAPING = ("unbroadcast", "spread", "expand_dims", "broadcast_to", "pad")
 
 
 def of_call(node: ast.Call) -> Iterator[Change]:
     """The changes of one call."""
     function, arguments, keywords = node.func, node.args, node.keywords
     name = called(node)
-    is_method = isinstance(function, ast.Attribute) and not _is_module(function.value)
+    is_method = isinstance(function, ast.Attribute) and not is_module(function.value)
     operands: list[ast.expr] = [function.value] if isinstance(function, ast.Attribute) and is_method else arguments
     operand = operands[0] if operands else None
     code = ast.unparse(node)
@@ -66,9 +73,9 @@ def of_call(node: ast.Call) -> Iterator[Change]:
         words = f"without the order {text(arguments[1])}, so that all axes are reversed"
         yield Change(node, ast.Call(function, arguments[:1], []), words, LEFT_OUT)
     for other in NAMES.get(name, ()):
-        yield Change(node, _renamed(node, other), f"with `{other}` in the place of `{name}`", TURNED)
+        yield Change(node, renamed(node, other), f"with `{other}` in the place of `{name}`", TURNED)
     if name in REDUCTIONS and operand is not None:
-        yield from _of_reduction(node, name, operand, is_method)
+        yield from of_reduction(node, name, operand, is_method)
     elif operand is not None and not isinstance(operand, ast.Starred):
         if name == "where" and len(arguments) == 3:
             yield from _of_choice(node)
@@ -77,7 +84,7 @@ def of_call(node: ast.Call) -> Iterator[Change]:
             yield Change(node, operand, words, LEFT_OUT)
             if name in ("maximum", "minimum"):
                 yield instead(node, arguments[1], ANOTHER)
-        elif is_method or name in ("unbroadcast", "spread", "expand_dims", "broadcast_to", "pad"):
+        elif (is_method and not _is_component(operand)) or name in SHAPING:
             yield Change(node, operand, f"without the `{name}` of `{code}`", LEFT_OUT)
     if name == "clip" and len(arguments) == 3:
         for bound, kept in (("minimum", arguments[2]), ("maximum", arguments[1])):
@@ -99,6 +106,37 @@ def of_call(node: ast.Call) -> Iterator[Change]:
         first, second, *others = arguments
         swapped = ast.Call(function, [second, first, *others], keywords)
         yield Change(node, swapped, f"with `{ast.unparse(swapped)}` in the place of `{code}`", ANOTHER)
+        if len(arguments) == 3:
+            last_swapped = ast.Call(function, [first, arguments[2], second], keywords)
+            yield Change(node, last_swapped, f"with `{ast.unparse(last_swapped)}` in the place of `{code}`", ANOTHER)
+    yield from _of_method(node, name)
+
+
+def _of_method(node: ast.Call, name: str) -> Iterator[Change]:
+    """A part's way back left out, numbers in the order of columns, sums of which the last term alone is kept."""
+    code = ast.unparse(node)
+    for keyword in node.keywords:
+        if isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, bool):
+            turned = ast.keyword(keyword.arg, ast.Constant(not keyword.value.value))
+            changed = ast.Call(node.func, node.args, [turned if each is keyword else each for each in node.keywords])
+            yield instead(node, changed, TURNED)
+    if name == "backward" and len(node.args) == 2:
+        yield Change(node, node.args[1], f"without the `{ast.unparse(node.func)}` of `{code}`", LEFT_OUT)
+    elif name == "back" and len(node.args) == 2 and code.startswith("self.windows"):
+        of = ", ".join(["self.windows", *map(ast.unparse, node.args)])
+        for by_windows in (True, False):
+            overwritten = ast.parse(f"last_parts({of}, {by_windows})", mode="eval").body
+            yield Change(node, overwritten, "with `=` for `+=` where windows overlap", TURNED)
+        parts, size = map(ast.unparse, node.args)
+        order = "np.arange(np.prod(self.windows.kernel)).reshape(self.windows.kernel[::-1]).T.ravel()"
+        across = ast.parse(f"self.windows.back(np.stack([*{parts}])[{order}], {size})", mode="eval").body
+        yield Change(node, across, "with rows and columns of the windows exchanged", TURNED)
+    elif name == "one_hot_product":
+        overwritten = ast.Call(ast.Name("last_rows", ast.Load()), node.args, [])
+        yield Change(node, overwritten, "with `=` for `+=` at an index that stands several times", TURNED)
+    elif name == "reshape" and not node.keywords:
+        by_columns = ast.Call(node.func, node.args, [ast.keyword("order", ast.Constant("F"))])
+        yield Change(node, by_columns, f"with the numbers in the order of columns in `{code}`", TURNED)
 
 
 def _of_shape(node: ast.Call) -> Iterator[Change]:
@@ -133,19 +171,9 @@ def _of_copies(node: ast.Call, name: str) -> Iterator[Change]:
         yield Change(node, changed, f"{words.format(*arguments)} {text(node)}", rank)
 
 
-def called(node: ast.Call) -> str:
-    """The function's or method's own name."""
-    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-
-
-def _is_module(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id in ("np", "math", "scipy", "self")
-
-
-def _renamed(node: ast.Call, name: str) -> ast.Call:
-    if isinstance(node.func, ast.Attribute):
-        return ast.Call(ast.Attribute(node.func.value, name, ast.Load()), node.args, node.keywords)
-    return ast.Call(ast.Name(name, ast.Load()), node.args, node.keywords)
+def _is_component(node: ast.expr) -> bool:
+    """Whether it is a part of the component, and no array."""
+    return ast.unparse(node).startswith("self.") and not ast.unparse(node).startswith(("self.param", "self.grad"))
 
 
 def _of_choice(node: ast.Call) -> Iterator[Change]:
@@ -161,65 +189,3 @@ def _of_choice(node: ast.Call) -> Iterator[Change]:
             yield Change(node, changed, f"with 0 in the place of `{ast.unparse(of)}`", LEFT_OUT)
     swapped = ast.Call(node.func, [condition, second, first], node.keywords)
     yield Change(node, swapped, f"with both cases of `{code}` swapped", TURNED)
-
-
-def _of_reduction(node: ast.Call, name: str, operand: ast.expr, is_method: bool) -> Iterator[Change]:
-    code = ast.unparse(node)
-    kept = operand
-    if name == "vecdot":
-        kept = ast.BinOp(operand, ast.Mult(), node.args[1])
-    yield Change(node, kept, f"without the `{name}` of `{code}`", LEFT_OUT)
-    if name in ("mean_over", "sum_rows", "vecdot"):
-        return
-    places = node.args if is_method else node.args[1:]
-    before = [] if is_method else node.args[:1]
-    axis = places[0] if places else next((each.value for each in node.keywords if each.arg == "axis"), None)
-    others = [each for each in node.keywords if each.arg != "axis"]
-    own = "None" if axis is None else ast.unparse(axis)
-    names = ("leading",) if own == "axes" else ("axes",) if own == "leading" else ()
-    for other in (*AXES, *names):
-        if other != own:
-            value = ast.parse(other, mode="eval").body
-            changed = ast.Call(node.func, before, [ast.keyword("axis", value), *others])
-            over = "all axes" if other == "None" else f"axis {other}" if other in AXES else f"`{other}`"
-            yield Change(node, changed, f"with the `{name}` over {over} in the place of `{code}`", TURNED)
-    if any(each.arg == "keepdims" for each in others):
-        without = [each for each in node.keywords if each.arg != "keepdims"]
-        yield Change(node, ast.Call(node.func, node.args, without), f"without keepdims in `{code}`", TURNED)
-    if name in ("var", "std"):
-        keywords = [*node.keywords, ast.keyword("ddof", ast.Constant(1))]
-        words = f"with the variance divided by n - 1 in `{code}`"
-        yield Change(node, ast.Call(node.func, node.args, keywords), words, TURNED)
-    if name == "var":
-        centred = ast.BinOp(operand, ast.Pow(), ast.Constant(2))
-        function = ast.Attribute(centred, "mean", ast.Load())
-        square = ast.Call(function, node.args, node.keywords) if is_method else _renamed(node, "mean")
-        yield Change(node, square, f"with the mean of the squares in the place of `{code}`", TURNED)
-        yield Change(node, _renamed(node, "std"), f"with `std` in the place of `{name}`", TURNED)
-    if name in ("mean", "sum"):
-        total = ast.unparse(_renamed(node, "sum"))
-        inner = ast.unparse(operand)
-        count = f"({inner}).size / ({code}).size"
-        less = ast.parse(f"{total} / ({count} - 1)", mode="eval").body
-        yield Change(node, less, f"with n - 1 in the place of n below the mean `{code}`", ANOTHER)
-
-
-def weighted(node: ast.Call, expression: ast.expr, names: Mapping[str, Any]) -> Iterator[Change]:
-    """Another factor in what is summed."""
-    is_method = isinstance(node.func, ast.Attribute) and not _is_module(node.func.value)
-    if not is_method and not node.args:
-        return
-    factors: list[ast.expr] = [
-        ast.parse(name, mode="eval").body
-        for name, value in names.items()
-        if isinstance(value, np.ndarray) and value.dtype.kind in "fb"
-    ]
-    factors += [part for part in ast.walk(expression) if isinstance(part, ast.Call) and called(part) in FUNCTIONS]
-    for factor in factors:
-        if is_method and isinstance(node.func, ast.Attribute):
-            inner = ast.BinOp(node.func.value, ast.Mult(), factor)
-            changed = ast.Call(ast.Attribute(inner, node.func.attr, ast.Load()), node.args, node.keywords)
-        else:
-            inner = ast.BinOp(node.args[0], ast.Mult(), factor)
-            changed = ast.Call(node.func, [inner, *node.args[1:]], node.keywords)
-        yield Change(node, changed, f"with {text(inner)} in the `{called(node)}` of {text(node)}", ADDED)

@@ -48,6 +48,8 @@ def of_sum(node: ast.BinOp, sizes: Sequence[str], names: Mapping[str, Any]) -> I
                 changed = [*terms[:index], (is_minus, ast.BinOp(term, ast.Mult(), read)), *terms[index + 1 :]]
                 yield Change(node, total(changed), f"with {part('*', read)} behind {text(term)}", ADDED)
         yield from _weights_swapped(node, terms, index)
+        if len(terms) == 2 and index and not is_minus and not terms[0][0]:
+            yield instead(node, ast.BinOp(terms[0][1], ast.Mult(), term), ANOTHER)
         base = _root(term)
         if base is not None:
             inner = [*terms[:index], (is_minus, base), *terms[index + 1 :]]
@@ -108,6 +110,10 @@ def of_product(node: ast.BinOp) -> Iterator[Change]:
             yield Change(node, product(flipped), words, ANOTHER)
             yield Change(node, product([*factors, (is_below, factor)]), f"with {part(mark, factor)} twice", ANOTHER)
             yield from _confused(node, factors, index)
+        if is_below and isinstance(factor, ast.Name | ast.Attribute | ast.Subscript):
+            root = ast.BinOp(factor, ast.Pow(), ast.Constant(0.5))
+            words = f"with the root of {text(factor)} in the place of {text(factor)}"
+            yield Change(node, product([*factors[:index], (True, root), *factors[index + 1 :]]), words, ANOTHER)
         if len(others) > 1:
             yield Change(node, product([(is_below, factor)]), f"with {text(factor)} alone of {text(node)}", ANOTHER)
         yield from _parentheses_of_power(node, factors, index)
@@ -157,9 +163,10 @@ def _confused(node: ast.BinOp, factors: list[Any], index: int) -> Iterator[Chang
     if is_below:
         return
     if isinstance(factor, ast.Name):
-        marked = ast.Compare(factor, [ast.Gt()], [ast.Constant(0)])
-        words = f"with {text(marked)} in the place of {text(factor)}"
-        yield Change(node, product([*factors[:index], (False, marked), *factors[index + 1 :]]), words, ADDED)
+        for comparison in (ast.Gt(), ast.Eq()):
+            marked = ast.Compare(factor, [comparison], [ast.Constant(0)])
+            words = f"with {text(marked)} in the place of {text(factor)}"
+            yield Change(node, product([*factors[:index], (False, marked), *factors[index + 1 :]]), words, ADDED)
     less = ast.BinOp(factor, ast.Mult(), ast.BinOp(ast.Constant(1), ast.Sub(), factor))
     changed = product([*factors[:index], (False, less), *factors[index + 1 :]])
     yield Change(node, changed, f"with {text(less)} in the place of {text(factor)}", ADDED)
@@ -196,6 +203,8 @@ def of_power(node: ast.BinOp, base: ast.expr, power: ast.expr) -> Iterator[Chang
     if isinstance(power, ast.BinOp) and isinstance(power.op, ast.Sub | ast.Add):
         others.append(power.left)
     elif isinstance(power, ast.Constant) and isinstance(power.value, int | float):
+        size = ast.Call(ast.Name("abs", ast.Load()), [base], [])
+        yield from [instead(node, size, ANOTHER)] if power.value == 2 else []
         others = [ast.Constant(power.value + step) for step in (-1, 1, -0.5, 0.5) if power.value + step not in (0, 1)]
     yield instead(node, ast.BinOp(base, ast.Mult(), power), ANOTHER)
     others.append(ast.UnaryOp(ast.USub(), power))

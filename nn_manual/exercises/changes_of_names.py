@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.exercises.change import ADDED, ANOTHER, LEFT_OUT, TURNED, Change, instead, text, transposed
+from nn_manual.exercises.change import ADDED, ANOTHER, LEFT_OUT, TURNED, Change, instead, replaced, text, transposed
+
+#: What may become of a whole line.
+SCALED = ("with its sign turned", "times 2", "divided by 2")
 
 
 def of_whole(expression: ast.expr, names: Mapping[str, Any], sizes: Sequence[str]) -> Iterator[Change]:
     """The whole line scaled, or another array in its place."""
     minus, half = ast.UnaryOp(ast.USub(), expression), ast.BinOp(expression, ast.Div(), ast.Constant(2))
-    yield Change(expression, minus, "with its sign turned", TURNED)
-    yield Change(expression, ast.BinOp(expression, ast.Mult(), ast.Constant(2)), "times 2", TURNED)
-    yield Change(expression, half, "divided by 2", TURNED)
+    double = ast.BinOp(expression, ast.Mult(), ast.Constant(2))
+    for words, scaled_line in zip(SCALED, (minus, double, half), strict=True):
+        yield Change(expression, scaled_line, words, TURNED)
     nothing = ast.BinOp(ast.Constant(0), ast.Mult(), expression)
     yield Change(expression, nothing, "with 0 everywhere", ADDED)
     for size in sizes:
@@ -30,6 +33,16 @@ def of_whole(expression: ast.expr, names: Mapping[str, Any], sizes: Sequence[str
                 yield Change(expression, read, f"but for all of {text(expression)}: it is `{name}` alone", ADDED)
             yield Change(expression, ast.BinOp(expression, ast.Mult(), read), f"times `{name}`", ADDED)
             yield Change(expression, ast.BinOp(expression, ast.Div(), read), f"divided by `{name}`", ADDED)
+            if name.startswith("grad_"):
+                yield Change(expression, ast.BinOp(expression, ast.Add(), read), f"plus `{name}`", ADDED)
+        if _are_probabilities(value):
+            slope = ast.parse(f"{name} * (1 - {name})", mode="eval").body
+            yield Change(expression, ast.BinOp(expression, ast.Mult(), slope), f"times {text(slope)}", ADDED)
+
+
+def _are_probabilities(value: Any) -> bool:
+    is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
+    return is_array and bool(0 < value.min() < value.max() < 1)
 
 
 def of_name(
@@ -38,9 +51,7 @@ def of_name(
     """Another name, the name transposed, 1 less it, a function of it."""
     code = ast.unparse(node)
     own = names[code]
-    for name, value in names.items():
-        if name != code and _fits(value, own):
-            yield instead(node, ast.parse(name, mode="eval").body, ANOTHER)
+    yield from of_other_names(node, names)
     if not np.ndim(own) and not isinstance(own, int):
         yield instead(node, ast.BinOp(ast.Constant(1), ast.Sub(), node), ANOTHER)
     if isinstance(own, int) and code.startswith("self."):
@@ -54,6 +65,14 @@ def of_name(
     for function in functions:
         again = ast.Call(ast.Name(function, ast.Load()), [node], [])
         yield instead(node, again, ANOTHER)
+
+
+def of_other_names(node: ast.expr, names: Mapping[str, Any]) -> Iterator[Change]:
+    """Another name in the place of one."""
+    code = ast.unparse(node)
+    for name, value in names.items():
+        if name != code and _fits(value, names[code]):
+            yield instead(node, ast.parse(name, mode="eval").body, ANOTHER)
 
 
 def _fits(value: Any, own: Any) -> bool:
@@ -87,6 +106,44 @@ def of_index(node: ast.Subscript) -> Iterator[Change]:
                 yield instead(node, _at(node, ast.Slice(None, ast.UnaryOp(ast.USub(), lower), step)), ANOTHER)
             elif lower is None and isinstance(upper, ast.UnaryOp):
                 yield instead(node, _at(node, ast.Slice(upper.operand, None, step)), ANOTHER)
+
+
+def of_times(node: ast.BinOp) -> Iterator[Change]:
+    """A product of later times with the times before them: of each time with itself, or with the last time before the
+    first one.
+    """
+    match node:
+        case ast.BinOp(ast.Attribute(ast.Call(ast.Name("rows"), [left]), "T"), _, ast.Call(ast.Name("rows"), [right])):
+            one = f"rows(({ast.unparse(left)})[:1]).T @ rows(({ast.unparse(right)})[:1])"
+            words = f"with the first of {text(left)} and of {text(right)} alone, as with `=` for `+=`, in {text(node)}"
+            yield Change(node, ast.parse(one, mode="eval").body, words, TURNED)
+    parts = {ast.unparse(part.slice): part for part in ast.walk(node) if isinstance(part, ast.Subscript)}
+    if not {"1:", ":-1"} <= parts.keys():
+        return
+    later, before = parts["1:"], parts[":-1"]
+    of_all = replaced(node, later, later.value)
+    words = f"with {text(before.value)} of the same time in the place of that of the time before"
+    yield Change(node, replaced(of_all, before, before.value), words, TURNED)
+    rolled = ast.parse(f"np.roll({ast.unparse(before.value)}, 1, axis=0)", mode="eval").body
+    words = f"with {text(before.value)} of the last time, which has the index -1, before the first one"
+    yield Change(node, replaced(of_all, before, rolled), words, TURNED)
+
+
+def scaled(node: ast.Call, names: Mapping[str, Any]) -> Iterator[Change]:
+    """A function times a number that is known by a name."""
+    for name, value in names.items():
+        if isinstance(value, float | np.floating):
+            yield instead(node, ast.BinOp(ast.parse(name, mode="eval").body, ast.Mult(), node), ANOTHER)
+
+
+def chosen(node: ast.Call, names: Mapping[str, Any]) -> Iterator[Change]:
+    """An array in the place of a number that holds in one of two cases."""
+    for place in (1, 2):
+        for name, value in names.items() if isinstance(node.args[place], ast.Constant) else ():
+            if isinstance(value, np.ndarray):
+                read = ast.parse(name, mode="eval").body
+                arguments = [*node.args[:place], read, *node.args[place + 1 :]]
+                yield instead(node, ast.Call(node.func, arguments, node.keywords), ADDED)
 
 
 def _at(node: ast.Subscript, index: ast.expr) -> ast.Subscript:

@@ -14,6 +14,9 @@ from typing import Any
 from nn_manual.exercises.candidates import Candidate
 from nn_manual.exercises.change import LEFT_OUT, TURNED, Change
 
+#: Methods that show an array in another form.
+VIEWS = ("reshape", "transpose", "swapaxes", "ravel", "copy")
+
 
 @functools.cache
 def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
@@ -48,6 +51,26 @@ def computing(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
                 yield statement
 
 
+def makes_views(statement: ast.stmt) -> bool:
+    """Whether a line gives names to arrays, to parts of them or to places, and computes no number."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    names = [node for target in statement.targets for node in getattr(target, "elts", [target])]
+    parts = getattr(statement.value, "elts", [statement.value])
+    return all(isinstance(node, ast.Name) for node in names) and all(map(_is_view, parts))
+
+
+def _is_view(node: ast.expr) -> bool:
+    match node:
+        case ast.Name() | ast.Constant() | ast.Call(ast.Name("slice")):
+            return True
+        case ast.Attribute(value) | ast.Subscript(value) | ast.Starred(value):
+            return _is_view(value)
+        case ast.Call(ast.Attribute(value, name)):
+            return name in VIEWS and _is_view(value)
+    return False
+
+
 def known_at(unit: ast.FunctionDef, statement: ast.stmt, names: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays that have a value before a statement."""
     stored = {
@@ -66,6 +89,33 @@ def of_conditions(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
             for value, words in ((True, "always held"), (False, "never held")):
                 change = Change(node.test, ast.Constant(value), f"as if `{ast.unparse(node.test)}` {words}", TURNED)
                 yield Candidate(((index, change),), ("",), "", TURNED)
+
+
+def of_loops(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
+    """A loop without its first round, or without its last one."""
+    for node in ast.walk(unit):
+        if isinstance(node, ast.For):
+            code = ast.unparse(node.iter)
+            for part, which in (("1:", "first"), (":-1", "last")):
+                fewer = ast.parse(f"list({code})[{part}]", mode="eval").body
+                change = Change(node.iter, fewer, f"without the {which} round of `for ... in {code}`", TURNED)
+                yield Candidate(((index, change),), ("",), "", TURNED)
+
+
+def swapped_gates(index: int, unit: ast.FunctionDef, num_gates: int) -> Iterator[Candidate]:
+    """Two gates of a recurrent net exchanged in the gradients of its affine maps."""
+    joined = [
+        node.func.value
+        for node in ast.walk(unit)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reshape"
+        if ast.unparse(node.func.value).startswith("grad_")
+    ]
+    for one, other in itertools.combinations(range(num_gates) if joined else (), 2):
+        order = [{one: other, other: one}.get(gate, gate) for gate in range(num_gates)]
+        words = f"with gates {one} and {other} exchanged, counted from 0"
+        forms = (ast.parse(f"np.take({ast.unparse(node)}, {order}, axis=-2)", mode="eval").body for node in joined)
+        edits = tuple((index, Change(node, form, words, TURNED)) for node, form in zip(joined, forms, strict=True))
+        yield Candidate(edits, ("",) * len(edits), "", TURNED)
 
 
 def swapped_lines(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:

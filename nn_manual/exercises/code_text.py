@@ -6,13 +6,23 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
-from nn_manual.exercises.candidates import Candidate, Text, local_changes, singles
-from nn_manual.exercises.code_statements import computing, known_at, of_conditions, source_of, swapped_lines
+from nn_manual.exercises.candidates import Candidate, Text, local_changes, of_views, singles
+from nn_manual.exercises.code_statements import (
+    computing,
+    known_at,
+    makes_views,
+    of_conditions,
+    of_loops,
+    source_of,
+    swapped_gates,
+    swapped_lines,
+)
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.plain_code import HELPERS, plain
 from nn_manual.exercises.switched_code import Switched
@@ -36,7 +46,7 @@ class CodeText(Text):
         self._stale: set[int] = set()
         self._switched: dict[int, Switched] = {}
         self.units: list[ast.AST] = [*self._trees.values()]
-        self._changed = self._changeable()
+        self.changed_class: Any = self._changeable()
         self._plain = {
             index: self._compiled(index, unit)
             for index, unit in enumerate(self.units)
@@ -73,28 +83,33 @@ class CodeText(Text):
 
     def run(self, changed: Mapping[int, ast.AST], number: int) -> Results:
         """What the class with the changed methods computes in a case."""
-        methods = {**self._plain, **{index: self._compiled(index, unit) for index, unit in changed.items()}}
-        return self._run(methods, number)
+        return self._run({**self._plain, **self._all_compiled(changed)}, number)
 
     def _run(self, methods: Mapping[int, Callable[..., Any]], number: int) -> Results:
         """A run of the class with these methods."""
-        for index, method in methods.items():
-            setattr(self._changed, self._names[index], method)
-        try:
+        with self._with(methods) as own:
             case = self.cases[number]
             if case.prepare is None:
-                return case.run(self._changed)
+                return case.run(own)
             if number not in self._prepared:
-                self._prepared[number] = case.prepare(self._changed)
+                self._prepared[number] = case.prepare(own)
                 self._stale.add(number)
             changed = (index for index, method in methods.items() if self._plain.get(index) is not method)
             of_forward = any(index >= self._num_own for index in changed)
             forward = of_forward or number in self._stale
             (self._stale.add if of_forward else self._stale.discard)(number)
             return self._prepared[number](forward)
+
+    @contextmanager
+    def _with(self, methods: Mapping[int, Callable[..., Any]]) -> Iterator[type]:
+        """The class, which has these methods as long."""
+        for index, method in methods.items():
+            setattr(self.changed_class, self._names[index], method)
+        try:
+            yield self.changed_class
         finally:
             for index in methods:
-                delattr(self._changed, self._names[index])
+                delattr(self.changed_class, self._names[index])
 
     def prepare(self, candidates: Sequence[Candidate]) -> None:
         """Compile each method once, with all changed forms of each of its statements: a number says which one runs."""
@@ -110,18 +125,24 @@ class CodeText(Text):
 
     def results(self, candidate: Candidate, number: int) -> Results:
         """As every text, in less time for what is prepared."""
-        methods = dict(self._plain)
-        for index, change in candidate.edits:
-            switched = self._switched.get(index)
-            if switched is None or not switched.has(change):
-                return super().results(candidate, number)
-            methods[index] = switched.method
-        for index, _ in candidate.edits:
-            self._switched[index].chosen.clear()
-        for index, change in candidate.edits:
-            if not self._switched[index].choose(change):
-                return super().results(candidate, number)
-        return self._run(methods, number)
+        return self._run(self._methods_of(candidate), number)
+
+    def having(self, candidate: Candidate) -> AbstractContextManager[type]:
+        """The class, which has the changed methods as long."""
+        return self._with(self._methods_of(candidate))
+
+    def _methods_of(self, candidate: Candidate) -> dict[int, Callable[..., Any]]:
+        methods, others = dict(self._plain), self._switched
+        is_prepared = all(index in others and others[index].has(change) for index, change in candidate.edits)
+        for index, _ in candidate.edits if is_prepared else ():
+            others[index].chosen.clear()
+            methods[index] = others[index].method
+        if is_prepared and all(others[index].choose(change) for index, change in candidate.edits):
+            return methods
+        return {**self._plain, **self._all_compiled(self.changed(candidate))}
+
+    def _all_compiled(self, units: Mapping[int, ast.AST]) -> dict[int, Callable[..., Any]]:
+        return {index: self._compiled(index, unit) for index, unit in units.items()}
 
     def candidates(self, number: int) -> Iterator[Candidate]:
         """The single changes of each method that a case runs, those that are taken out first."""
@@ -134,12 +155,17 @@ class CodeText(Text):
             for statement in computing(unit.body):
                 known = known_at(unit, statement, names)
                 sizes = [f"len({name})" for name in ("grad_output", "prediction") if name in known]
-                yield from singles(index, statement, known, sizes)
-                yield from local_changes(index, statement, defined)
+                if isinstance(statement, ast.Assign) and makes_views(statement):
+                    yield from of_views(index, statement, known)
+                else:
+                    yield from singles(index, statement, known, sizes)
+                    yield from local_changes(index, statement, defined)
                 if isinstance(statement, ast.Assign):
                     defined[ast.unparse(statement.targets[0]).removesuffix("[...]")] = statement.value
             yield from of_conditions(index, unit)
+            yield from of_loops(index, unit)
             yield from swapped_lines(index, unit)
+            yield from swapped_gates(index, unit, getattr(self._owner, "NUM_GATES", 0))
 
     def _observed(self, number: int) -> dict[str, dict[str, Any]]:
         """The arrays that each method has in the end."""

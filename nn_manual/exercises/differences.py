@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.inputs import AT_JUMPS
 from nn_manual.check.compare.tolerances import SOLUTION
-from nn_manual.check.judge.diagnosis import describe_difference
+from nn_manual.check.judge.diagnosis import describe_difference, positions
 from nn_manual.exercises.answer import Answer, Failure
 from nn_manual.exercises.reference import Reference
 from nn_manual.exercises.statement import OUTPUTS, said_of_kinks
@@ -19,13 +20,64 @@ from nn_manual.exercises.statement import OUTPUTS, said_of_kinks
 #: The kinds of input that lie at ties and kinks, and those of which a part does.
 AT_KINKS, PARTLY_AT_KINKS = ("tied", "zero"), ("tied", "zero", "spread", AT_JUMPS)
 
+#: What remains of a factor that is another one on each input.
+MULTIPLE = "a multiple of the reference, with another factor on other inputs"
+#: A factor, and what it may be.
+_FACTOR = re.compile(r"(.*(?:times|of) the reference)(?:: (.*)|, with another factor.*|)$")
+_OR = re.compile("(?<!,) or ")
+#: Axes, which have other numbers in other shapes.
+_AXES = re.compile(r"(?<=axis )(?:\d+|\([\d, ]+\))")
+#: Which numbers differ, the only one, or by how little: that is no reading.
+_FACT = re.compile(r"\d+ of \d+ positions|\S+, the reference has |it has some 7 right digits")
 
-def looks_like(theirs: Array, right: Array) -> str:
-    """What a difference looks like. The place and both values aren't in it: they are told by themselves."""
+
+def looks_like(theirs: Array, right: Array, others: Iterable[tuple[Any, Array]] = ()) -> str:
+    """What a difference looks like. The place and both values aren't in it: they are told by themselves.
+
+    A reading, such as a factor or a transpose, must hold for the `others`, too, wrong results and right ones of other
+    inputs. Where it doesn't, only the shape or the places that differ are said.
+    """
+    words = _words(theirs, right)
+    if theirs.shape != right.shape:
+        every = [words, *(_words(*both) for both in _alike(others, False))]
+        readings = {_AXES.sub("", each.partition(": ")[2]) for each in every}
+        return words if len(readings) == 1 else words.partition(": ")[0]
+    for both in _alike(others, True):
+        if not (words := _shared(words, _words(*both))):
+            return positions(differs(theirs, right)).removesuffix("...").rstrip(", ")
+    return words
+
+
+def _words(theirs: Array, right: Array) -> str:
     words = describe_difference(np.asarray(theirs, np.float64), right.astype(np.float64))
     if words.startswith("right to the digits of float32"):
         return "it has some 7 right digits, as where something is float32, or a small number is added"
     return words.partition("; worst ")[0].removesuffix("...").rstrip(", ")
+
+
+def _alike(others: Iterable[tuple[Any, Array]], of_one_shape: bool) -> Iterator[tuple[Array, Array]]:
+    """The pairs of arrays of one shape, or those of two."""
+    for theirs, right in others:
+        if isinstance(theirs, np.ndarray) and (theirs.shape == np.shape(right)) == of_one_shape:
+            yield theirs, np.asarray(right)
+
+
+def _shared(words: str, other: str) -> str:
+    """What remains of a description where another input has the other one; empty where nothing does."""
+    is_fact = _FACT.match(words) or (words.startswith("not finite") and other.startswith("not finite"))
+    mine, theirs = _FACTOR.match(words), _FACTOR.match(other)
+    if is_fact or words == other:
+        return words
+    if mine is None or theirs is None:
+        return words if _AXES.sub("", words) == _AXES.sub("", other) else ""
+    names = [name for name in _names(mine[2]) if name in _names(theirs[2])]
+    if names:
+        return f"{mine[1]}: {mine[2].partition('divided by ')[1]}{' or '.join(names)}"
+    return mine[1] if mine[1] == theirs[1] else MULTIPLE
+
+
+def _names(readings: str) -> list[str]:
+    return _OR.split(readings.removeprefix("divided by ")) if readings else []
 
 
 def has_no_number(theirs: Any) -> bool:

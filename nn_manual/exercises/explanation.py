@@ -11,14 +11,16 @@ import numpy as np
 
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.exercises.agreement import is_array, same, tells
-from nn_manual.exercises.candidates import Candidate, Text
+from nn_manual.exercises.candidates import Candidate, Source, Text
+from nn_manual.exercises.change import TURNED
 from nn_manual.exercises.code_text import CodeText
-from nn_manual.exercises.combinations import pairs, repeated
 from nn_manual.exercises.common_mistakes import written_mistakes
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formula_text import FormulaText, UpdateText
+from nn_manual.exercises.ignored_settings import IgnoredSettings
 from nn_manual.exercises.operation_text import OperationText
 from nn_manual.exercises.sentences import seen_without_formula, sentence
+from nn_manual.exercises.several_changes import exchanged, pairs, repeated
 from nn_manual.exercises.statement import said_of_kinks
 from nn_manual.ops import Operation
 from nn_manual.optim import Optimizer
@@ -48,7 +50,7 @@ def explain(
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         search = Search(exercise, cases, expected, theirs, wrong)
-        seen = seen_without_formula(exercise, expected, theirs, wrong)
+        seen = seen_without_formula(exercise, cases, expected, theirs, wrong)
         if seen or not search.telling:
             return seen
         found = search.found()
@@ -105,11 +107,16 @@ class Search:
             if not usable:
                 continue
             singles = self.singles(text, usable[0])
-            found = self._best(text, usable, self._in_parts(text, singles))
-            if found is not None:
-                return found
+            simplest = [each for each in singles if each.rank < 2 * TURNED]
+            found = self._best(text, usable, self._in_parts(text, simplest))
+            if found is None and not rest:
+                found = self._of_settings()
+            if found is None:
+                found = self._best(text, usable, self._in_parts(text, singles[len(simplest) :]))
+            if found is None and isinstance(text, CodeText) and not isinstance(text, OperationText):
+                found = self._of_settings_beside(text, usable, simplest)
             two = pairs(singles)
-            if not rest and isinstance(text, FormulaText):
+            if found is None and isinstance(text, FormulaText):
                 # The likeliest pairs of formulas come before all changes of the code, which take longer.
                 found = self._best(text, usable, itertools.islice(two, FIRST_PAIRS))
             if found is not None:
@@ -121,6 +128,24 @@ class Search:
             if found is not None:
                 return found
         return None
+
+    def _of_settings(self) -> Candidate | None:
+        """A setting that the reader's code ignores, which has few words and takes little time."""
+        if not isinstance(self.exercise.owner, type):
+            return None
+        settings = IgnoredSettings(self.exercise, self.cases)
+        order = [*self.telling, *(number for number in self.given if number not in self.telling)]
+        return self._best(settings, order, settings.candidates(order[:1]))
+
+    def _of_settings_beside(
+        self, text: CodeText, usable: Sequence[int], simplest: Sequence[Candidate]
+    ) -> Candidate | None:
+        """A setting that is ignored, and a simple change."""
+        settings = IgnoredSettings(self.exercise, self.cases, text)
+        beside = [each for each in simplest if not text.of_forward(each)]
+        text.prepare(beside)
+        ignored = list(settings.candidates(self.telling))
+        return self._best(settings, usable, (one.beside(setting) for one in beside for setting in ignored))
 
     def _texts(self) -> Iterator[Text]:
         own = self.exercise.owner
@@ -173,7 +198,7 @@ class Search:
         leading = text.leads_to(self.wrong)
         every = (each for each in text.candidates(number) if each.edits[0][0] in leading)
         single = [each._replace(rank=self._rank(text, each)) for each in every]
-        found = [*written_mistakes(self.exercise, text), *repeated(single, text), *single]
+        found = [*written_mistakes(self.exercise, text), *repeated(single, text), *exchanged(single, text), *single]
         return sorted((each for each in found if text.shows(each, number)), key=lambda each: each.rank)
 
     def _rank(self, text: Text, single: Candidate) -> int:
@@ -181,7 +206,7 @@ class Search:
         elsewhere = 0 if single.name in (self.wrong, "", "return") else 1
         return 2 * single.rank + (5 if text.of_forward(single) else elsewhere)
 
-    def _best(self, text: Text, usable: Sequence[int], candidates: Iterator[Candidate]) -> Candidate | None:
+    def _best(self, text: Source, usable: Sequence[int], candidates: Iterator[Candidate]) -> Candidate | None:
         tried = 0
         for candidate in candidates:
             if self.is_over() or tried > MOST_CONFIRMED:
@@ -202,7 +227,7 @@ class Search:
             text.prepare(part)
             yield from part
 
-    def _agrees(self, text: Text, candidate: Candidate, number: int) -> bool:
+    def _agrees(self, text: Source, candidate: Candidate, number: int) -> bool:
         try:
             results = text.results(candidate, number)
         except Exception as error:  # a change that can't be computed isn't the reader's

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from nn_manual.exercises.candidates import Candidate, Names, Text, forward_of_gradient, local_changes, singles
-from nn_manual.exercises.changes_of_calls import FUNCTIONS
+from nn_manual.exercises.changes_of_reductions import FUNCTIONS
+from nn_manual.exercises.changes_of_steps import OLD, of_steps
 from nn_manual.exercises.exercise import Case, Exercise, Results
 from nn_manual.exercises.formulas import Formula, formulas
 from nn_manual.exercises.wrong_forms import WRONG_FORMS
@@ -160,6 +161,7 @@ class UpdateText(FormulaText):
         base, found, state = self._base(number), dict[str, Any](), dict[str, Any]()
         for count, step in enumerate(self._recorded(number), start=1):
             results = {**step, **state}
+            results |= {f"{OLD}{name}": results[name] for name in step if name not in ("grad", "lr", "step")}
             self._pass(changed, number, base, results, range(len(self.lines)))
             state = {name: results[name] for name in step if name not in ("grad", "lr", "step")}
             for name, value in state.items():
@@ -177,6 +179,7 @@ class UpdateText(FormulaText):
             self._pass({}, number, base, results, [index])
             if self.lines[index].name in results:
                 names[self.lines[index].name] = results[self.lines[index].name]
+        yield from of_steps(self.units, self.cases[number].instance.vectors)
 
     def _holding(self, number: int) -> frozenset[int]:
         """All lines but those with a vector that the settings don't need, or a decay of 0."""

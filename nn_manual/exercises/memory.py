@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.exercises.answer import Failure
+from nn_manual.exercises.exercise import Case, Results
 from nn_manual.exercises.words import written_gradient
 from nn_manual.layers import Layer
 
@@ -33,6 +34,29 @@ def never_written(name: str, where: str) -> str:
         f"{name} is not a number{where}: it was never written there, or added with += to what was there. The memory is "
         f"not 0 before backward runs. Write into it: {written_gradient(name)}[...] = ..."
     )
+
+
+def kept_as_it_was(cases: Sequence[Case], expected: Sequence[Results], theirs: Sequence[Results]) -> str:
+    """About the memory of an optimizer that no step of any case changes, although the right step does; empty where
+    there is none.
+    """
+    kept = []
+    for group in dict.fromkeys(name.partition(" after step ")[0] for right in expected for name in right):
+        pairs = [
+            (np.asarray(own.get(name)), np.asarray(array), case.instance)
+            for case, right, own in zip(cases, expected, theirs, strict=True)
+            for name, array in right.items()
+            if name.partition(" after step ")[0] == group
+        ]
+        starts = [instance.vectors.get(group, instance.model.param_arena) for *_, instance in pairs]
+        theirs_and_right = list(zip(*((own, right) for own, right, _ in pairs), strict=True))
+        is_kept, is_right = (all(map(np.array_equal, arrays, starts)) for arrays in theirs_and_right)
+        if is_kept and not is_right:
+            kept.append("param" if group == "parameters" else group)
+    if not kept:
+        return ""
+    what = f"{' and '.join(kept)} {'keeps its' if len(kept) == 1 else 'keep their'} old numbers"
+    return f"{what}: write {kept[0]}[...] = ..., because `{kept[0]} = ...` makes another array."
 
 
 def added(tree: ast.AST, results: Sequence[Mapping[str, Any] | Failure]) -> list[Failure]:

@@ -29,8 +29,8 @@ class OperationText(CodeText):
 
     def _run(self, methods: Mapping[int, Callable[..., Any]], number: int) -> Results:
         """A run of an operation with this rule."""
-        rule = methods.get(0, self._changed.rule)
-        return self.cases[number].run(Operation(rule, self._changed.analytic))
+        rule = methods.get(0, self.changed_class.rule)
+        return self.cases[number].run(Operation(rule, self.changed_class.analytic))
 
     def of_forward(self, candidate: Candidate) -> bool:
         """Whether a change stands in the answer, or in a line that leads to it."""

@@ -3,15 +3,48 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from nn_manual.arrays import Array, Shape
 from nn_manual.layers.activations import expit
 from nn_manual.layers.fast_forms import rows
+from nn_manual.layers.windows import Windows
+
+
+def last_parts(windows: Windows, parts: Iterable[Array], image_size: Shape, by_windows: bool) -> Array:
+    """`windows.back` with `=` for `+=`: of several numbers for a place the last one stays, that of the last window or
+    that of the last place in a window.
+    """
+    every = list(parts)
+    image = windows.back([np.zeros_like(part) for part in every], image_size)
+    for place in reversed(range(len(every))) if by_windows else range(len(every)):
+        is_there = np.arange(len(every)) == place
+        alone = [part if own else np.zeros_like(part) for part, own in zip(every, is_there, strict=True)]
+        written = windows.back([part != 0 for part in alone], image_size)
+        image = np.where(written, windows.back(alone, image_size), image)
+    return image
+
+
+def last_rows(indices: Array, values: Array, num_rows: int) -> Array:
+    """`one_hot_product` with `=` for `+=`: of several values for a row the last one stays."""
+    product = np.zeros((num_rows, values.shape[1]), values.dtype)
+    for index, value in zip(indices, values, strict=True):
+        product[index] = value
+    return product
+
 
 #: What the plain forms call, beside what the code itself imports.
-HELPERS = {"np": np, "rows": rows, "expit": expit, "ones_like": np.ones_like}
+HELPERS = {
+    "np": np,
+    "rows": rows,
+    "expit": expit,
+    "ones_like": np.ones_like,
+    "last_parts": last_parts,
+    "last_rows": last_rows,
+}
 _OPERATIONS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@"}
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.exercises.candidates import Candidate
 from nn_manual.exercises.common_mistakes import reason_for
-from nn_manual.exercises.exercise import Exercise, Results
-from nn_manual.exercises.memory import NO_NUMBER, is_memory, never_written
+from nn_manual.exercises.exercise import Case, Exercise, Results
+from nn_manual.exercises.memory import NO_NUMBER, is_memory, kept_as_it_was, never_written
 from nn_manual.exercises.of_schedules import ScheduleExercise
 
 NOT_SPREAD = "{0} has the right numbers in another shape, {1} for {2}: they must be spread over all of it."
@@ -49,9 +49,11 @@ def _where(lines: list[str], wrong: str) -> str:
 
 
 def seen_without_formula(
-    exercise: Exercise, expected: Sequence[Results], theirs: Sequence[Results], wrong: str
+    exercise: Exercise, cases: Sequence[Case], expected: Sequence[Results], theirs: Sequence[Results], wrong: str
 ) -> str:
     """What shows without a formula: memory that was never written, right numbers in a smaller shape."""
+    if " after step " in wrong:
+        return kept_as_it_was(cases, expected, theirs)
     both = [(own.get(wrong), right[wrong]) for own, right in zip(theirs, expected, strict=True) if wrong in right]
     arrays = [(np.asarray(own), np.asarray(right)) for own, right in both if isinstance(own, np.ndarray | np.number)]
     # Arrays without numbers are right whatever was written.

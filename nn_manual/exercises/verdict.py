@@ -211,7 +211,8 @@ class _Compared:
         if all(has_no_number(self._theirs[i][name]) for i in wrong):
             return [no_number(self._reference.owner, name), self._where(name, wrong)]
         cause = cause_of(self._reference, self._theirs, name)
-        looks = looks_like(theirs, right)
+        looks = looks_like(theirs, right, ((self._theirs[i][name], self._reference.expected[i][name]) for i in wrong))
+        looks = looks.partition(": the gradient was not")[0] if " after step " in name else looks
         of_kinks = of_ties(self._reference, wrong)
         if of_kinks is not None:
             looks = "it differs at ties or kinks only"

@@ -1,4 +1,4 @@
-"""What is said of 338 mistakes of 55 exercises, as students make them: the cause, or nothing; never another cause."""
+"""What is said of 396 mistakes of 72 exercises, as students make them: the cause, or nothing; never another cause."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import mistakes_of_calculus
 import mistakes_of_layers
 import mistakes_of_losses_and_updates
+import mistakes_of_ways_back
 import numpy as np
 import pytest
 from student import Student, solution
@@ -32,6 +33,7 @@ STUDENTS: dict[str, Student] = {
     **mistakes_of_calculus.STUDENTS,
     **mistakes_of_layers.STUDENTS,
     **mistakes_of_losses_and_updates.STUDENTS,
+    **mistakes_of_ways_back.STUDENTS,
 }
 #: The exercises that have methods.
 CLASSES = [name for name, exercise in every_exercise().exercises.items() if isinstance(exercise.owner, type)]

@@ -252,7 +252,8 @@ STUDENTS = {
         (
             "return share * g",
             "return np.broadcast_to(g, input.shape)",
-            "without `* share`, and with `share >= 0` in the place of `share > 0`",
+            "with `spread(grad_answer, input.shape, axis) * share` everywhere, in the place of `where(share > 0, "
+            "spread(grad_answer, input.shape, axis) * share, 0)`, and without `* share`",
         ),
         ("np.argmax", "np.argmin", "with `argmin` in the place of `argmax`"),
         ("np.argmax, axis", "np.argmax, None", "with `None` in the place of `axis`"),

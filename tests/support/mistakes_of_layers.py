@@ -21,7 +21,7 @@ STUDENTS = {
         ("g.sum(0)", "g.mean(0)", "with `mean` in the place of `sum`"),
         ("self.grad.bias[...] = g.sum(0)", "self.grad.bias[...] += g.sum(0)", "grad_bias is not a number anywhere"),
         ("self.grad.bias[...] = g.sum(0)", "pass", "grad_bias is not a number anywhere"),
-        ("g.sum(0)", "g[0]", None),
+        ("g.sum(0)", "g[0]", "with the first of `rows(grad_output)` alone, in the place of the sum of all"),
         ("(g @ self.param.weight)", "(2 * g @ self.param.weight)", "times 2"),
     ),
     "log_softmax": Student(
@@ -413,6 +413,12 @@ STUDENTS = {
         ),
         ("grad_output * (place == k)", "(place == k) * 1.0", "with 1 in the place of `grad_output`"),
         ("grad_output * (place == k)", "grad_output * (place == k) / number", None),
+        (
+            "return self.windows",
+            "from dataclasses import replace\n    self.windows = replace(self.windows, dilation=1)\n"
+            "    return self.windows",
+            "for dilation=1: your code ignores `dilation`",
+        ),
     ),
     "conv1d": Student(
         """
@@ -426,12 +432,22 @@ STUDENTS = {
         """,
         ('np.einsum("nop->o", grad_output)', "grad_output.mean(axis=(0, 2))", "with `mean` in the place of `sum`"),
         ("self._write_grad_weight(x, grad_output)", "pass", "grad_weight is not a number anywhere"),
-        ('np.einsum("nop->o", grad_output)', "grad_output.sum(axis=(0, 2)) / len(x)", "divided by `len(grad_output)`"),
+        ('np.einsum("nop->o", grad_output)', "grad_output.sum(axis=(0, 2)) / len(x)", "with the mean along the first"),
         ("dx = self._image(grad_output, x.shape[2:])", "dx = 2 * self._image(grad_output, x.shape[2:])", "times 2"),
         (
             "self._write_grad_weight(x, grad_output)",
             "self._write_grad_weight(x, -grad_output)",
             "with the sign of `+ (grads[part] @ self._columns(image[part], places.shape[2:]).mT).sum(axis=0)` turned",
+        ),
+        (
+            'np.einsum("nop->o", grad_output)',
+            "grad_output.mean(axis=2).sum(axis=0)",
+            "with the mean along the last axis of `grad_output`, in the place of the sum",
+        ),
+        (
+            "self.frame.back(dx)",
+            "dx[:, :, self.frame.sides[0][0] :][:, :, : saved.shape[2]]",
+            "for padding_mode='zeros': your code ignores `padding_mode`",
         ),
     ),
     "embedding": Student(
@@ -445,13 +461,18 @@ STUDENTS = {
         (
             "np.add.at(self.grad.weight, saved, grad_output)",
             "self.grad.weight[saved] = grad_output",
-            "with `np.stack([(grads[indices == row] if (indices == row).any() else grads[:1] * 0)[-1] for row in "
-            "range( ...` in the place of `one_hot_product(indices, grads, self.num_embeddings)`",
+            "with `=` for `+=` at an index that stands several times",
         ),
         ("self.grad.weight[...] = 0", "pass", "grad_weight is not a number in some places"),
         ("np.add.at(self.grad.weight, saved, grad_output)", "pass", "with 0 everywhere"),
         ("weight, saved, grad_output)", "weight, saved, -grad_output)", "with its sign turned"),
         ("weight, saved, grad_output)", "weight, saved, grad_output / len(saved))", None),
+        (
+            "if self.padding_idx is not None",
+            "self.grad.weight /= np.maximum(np.bincount(saved.ravel(), minlength=len(self.grad.weight)), 1)[:, None]\n"
+            "    if self.padding_idx is not None",
+            "The gradients of an index that stands several times are added: there is no mean.",
+        ),
     ),
     "rnn": Student(
         """
@@ -490,8 +511,20 @@ STUDENTS = {
             "grads[1] += dz.T @ h[t]",
             "with `saved.output[1:]` in the place of `saved.output[:-1]`",
         ),
-        ("grads[1] += dz.T @ h[t - 1]", "grads[1][...] = dz.T @ h[t - 1]", None),
+        (
+            "grads[1] += dz.T @ h[t - 1]",
+            "grads[1][...] = dz.T @ h[t - 1]",
+            "with the first of `grad_hh[1:]` and of `saved.output[:-1]` alone, as with `=` for `+=`",
+        ),
         ("grad += dz.sum(axis=0)", "grad += dh.sum(axis=0)", None),
+        ("if t > 0:", "if True:", "with `saved.output` of the last time, which has the index -1, before the first one"),
+        (
+            "if t > 0:\n            grads[1] += dz.T @ h[t - 1]",
+            "if True:\n            grads[1] += dz.T @ h[t]",
+            "with `saved.output` of the same time in the place of that of the time before",
+        ),
+        ("grads[0] += dz", "grads[0][...] = dz", "with the first of `grad_ih` and of `saved.input` alone"),
+        ("grad += dz.sum(axis=0)", "grad += dz.mean(axis=0)", "with the mean along the second axis of `grad`"),
     ),
     "gru": Student(
         """
@@ -520,6 +553,11 @@ STUDENTS = {
         ("dh * (1 - z[t]) * (1 - n", "dh * z[t] * (1 - n", "with `z` in the place of `1 - z`"),
         ("saved.b_n[t] * r[t] * (1 - r[t])", "r[t] * (1 - r[t])", "without `* saved.b_n`"),
         ("+ dh * z[t]", "+ dh * (1 - z[t])", "with `1 - z[t]` in the place of `z[t]`"),
+        (
+            "for k in range(3))",
+            "for k in range(3))\n    z = 1 - z",
+            "with `z` in the place of `1 - z` in `dh_da_n = (1 - z) * (1 - n * n)`, and with `1 - z[t]`",
+        ),
     ),
     "lstm": Student(
         """
@@ -551,6 +589,11 @@ STUDENTS = {
         ("dc * g[t] * i[t] * (1 - i[t])", "dc * g[t] * i[t]", "without `* (1 - i)`"),
         ("dh * tc[t] * o[t]", "dh * c[t] * o[t]", "with `saved.c` in the place of `tanh_c`"),
         ("dc = dc * f[t]", "dc = dc * (1 - f[t])", "with `1 - f[t]` in the place of `f[t]`"),
+        (
+            "dh = dz[t].reshape",
+            "dz[t] = dz[t][:, [0, 1, 3, 2]]\n        dh = dz[t].reshape",
+            "with gates 2 and 3 exchanged, counted from 0",
+        ),
         ("dc = dc * f[t]", "dc = dc * i[t]", "with `saved.gates[:, :, 0]` in the place of `saved.gates[:, :, 1]`"),
     ),
     "causal_self_attention": Student(

@@ -20,7 +20,12 @@ STUDENTS = {
         ("(d + d) / d.size", "-(d + d) / d.size", "with its sign turned"),
         ("(d + d) / d.size", "2 * d**2 / d.size", "with `* (prediction - target)` twice"),
         ("return -self.backward", "return self.backward", "with its sign turned"),
-        ("else d + d", "else (d + d) / d.size", "divided by `N`"),
+        ("else d + d", "else (d + d) / d.size", "for reduction='mean': your code ignores `reduction`"),
+        (
+            '(d + d) / d.size if self.reduction == "mean" else d + d',
+            "d / d.size",
+            "without the factor `2`, and for reduction='mean': your code ignores `reduction`",
+        ),
     ),
     "nll_loss": Student(
         """
@@ -99,6 +104,7 @@ STUDENTS = {
             "with `where(abs(prediction - target) <= delta, 2 * (prediction - target), delta * sign(prediction - "
             "target))` in the place of `clip(prediction - target, -delta, delta)`",
         ),
+        ("np.abs(saved) <= self.delta", "np.abs(saved) < 1", "The curved part ends at delta, not at 1."),
         (
             "self.delta * np.sign(saved)",
             "0",
@@ -126,6 +132,7 @@ STUDENTS = {
         ),
         ("s * (1 - t) - self", "s - self", "without the factor `1 - target`"),
         ("self.positive(t * (1 - s))", "self.positive(t)", "without `* no`"),
+        ("t * (1 - s)))", "t * (1 - s))) * s * (1 - s)", "times `yes * (1 - yes)`"),
         ("self.weighted(s * (1 - t) - self.positive(t * (1 - s)))", "self.weighted(s - t)", "without `* pos_weight`"),
     ),
     "sgd": Student(
@@ -156,6 +163,15 @@ STUDENTS = {
         ("d + self.momentum * buffer if", "d + buffer if", "without the factor `momentum`"),
         ("-grad if self.maximize else grad", "grad", "with `grad` in the place of `-grad if maximize else grad`"),
         ("self.lr * d", "d", "without the factor `lr`"),
+        ("buffer[...] = self", "buffer = self", "momentum_buffer keeps its old numbers: write momentum_buffer[...] ="),
+        ("param[...] = param", "param = param", "param keeps its old numbers: write param[...] = ..., because"),
+        (
+            'vectors["momentum_buffer"]',
+            'vectors["momentum_buffer"].copy()\n        vectors["momentum_buffer"][...] = self.momentum * buffer + '
+            'coefficients["undampened"] * d\n        d = d + self.momentum * buffer if self.nesterov else buffer'
+            "\n        param[...] = param - self.lr * d\n        return",
+            "with `momentum_buffer` as it was before the step, in the place of the new one, in `direction = ",
+        ),
     ),
     "rmsprop": Student(
         """
@@ -232,6 +248,12 @@ STUDENTS = {
             "without `/ (1 - beta2 ** step)`",
         ),
         ("b1 * m + (1 - b1) * g", "(1 - b1) * m + b1 * g", "with `beta1` and `1 - beta1` swapped"),
+        ("(1 - b2) * g**2", "(1 - b2) * np.abs(g)", "with `abs(direction)` in the place of `direction ** 2`"),
+        (
+            "g = g + self.weight_decay * param",
+            "param *= 1 - self.lr * self.weight_decay",
+            "with the decay of the parameters apart from the gradient, as AdamW has it",
+        ),
     ),
     "lion": Student(
         """
@@ -248,6 +270,7 @@ STUDENTS = {
         ("param *= 1 - self.lr * self.weight_decay", "pass", "without the line"),
         ("b1 * m + (1 - b1) * g", "g", "without `beta1 * exp_avg`"),
         ("(1 - b1) * g", "g", "without the factor `1 - beta1`"),
+        ("b1, b2 = self.betas", "b2, b1 = self.betas", "with the two numbers of `betas` exchanged"),
     ),
     "step_lr": Student(
         """
@@ -293,6 +316,12 @@ STUDENTS = {
             "self.T_max)`",
         ),
         ("np.pi * count", "np.pi * (count + 1)", "with `count + 1` in the place of `count`"),
+        ("np.pi * count", "np.pi * min(count, self.T_max)", "with `min(count, self.T_max)` in the place of `count`"),
+        (
+            "self.eta_min + 0.5 * (initial_lr - self.eta_min)",
+            "initial_lr",
+            "without `/ 2`, and for eta_min=0.0: your code ignores `eta_min`",
+        ),
         ("(1 + cosine)", "cosine", "without `1`"),
     ),
     "linear_lr": Student(

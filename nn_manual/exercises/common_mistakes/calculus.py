@@ -131,7 +131,13 @@ MISTAKES: dict[str, dict[str, str]] = {
     "prelu": {
         "with 0 in the place of `slope * grad_output`": "Below 0 the function has the slope, not 0.",
     },
+    "elu": {
+        "alpha * exp(minimum(input, 0)) => input + alpha":
+            "output + alpha is the slope where the output is known: what is saved is the input.",
+    },
     "glu": {
+        "grad_output * output * (1 - gate) => grad_output * output / gate":
+            "output / gate is the value: the derivative of the gate, gate (1 - gate), is missing.",
         "without `* (1 - gate)`":
             "The derivative of the gate is gate (1 - gate), and output = value * gate has one gate.",
     },

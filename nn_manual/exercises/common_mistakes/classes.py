@@ -66,6 +66,17 @@ MISTAKES: dict[str, dict[str, str]] = {
         "clip(prediction - target, -delta, delta) => where(abs(prediction - target) <= delta, "
         "2 * (prediction - target), delta * sign(prediction - target))":
             "The curved part is d**2 / 2: its derivative is d, not 2 d.",
+        "clip(prediction - target, -delta, delta) => where(abs(prediction - target) < 1, prediction - target, "
+        "delta * sign(prediction - target))": "The curved part ends at delta, not at 1.",
+    },
+    "bce_loss": {
+        "prediction - target => -target * (1 - prediction)": "That is the slope of the term of the yes alone, "
+        "-target / prediction. The term of the no adds (1 - target) / (1 - prediction).",
+        "prediction - target => (1 - target) * prediction": "That is the slope of the term of the no alone, "
+        "(1 - target) / (1 - prediction). The term of the yes adds -target / prediction.",
+        "prediction - target => -target * (1 - prediction) - (1 - target) * prediction":
+            "The slope of the term of the no is (1 - target) / (1 - prediction), with a plus: the minus of "
+            "-log(1 - prediction) and that of 1 - prediction cancel.",
     },
     "bce_with_logits_loss": {
         "without `* pos_weight`": "pos_weight multiplies the terms of the yes.",

@@ -37,6 +37,17 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `- grad_mean`": MEAN,
         "without `* across(weight)`": WEIGHT,
     },
+    "unfold": {
+        "columns.reshape(len(columns), channels, self.kernel, *num_windows) => columns.reshape(len(columns), "
+        "self.kernel, channels, *num_windows).swapaxes(1, 2)":
+            "A column has all numbers of the first channel, then those of the next one.",
+    },
+    "circular_pad1d": {
+        "without `+ (part if own.shape == part.shape else part.sum(axis=axis, keepdims=True))`":
+            "The numbers of the frame are numbers of the other end, too: their gradients are added there.",
+        "(slice(size - before, size), slice(0, behind)) => (slice(0, before), slice(size - behind, size))":
+            "The frame at one side has the numbers of the other end: their gradients go there.",
+    },
     "avg_pool1d": {
         "without `/ self._count(input_shape, grad_output.dtype)`": "Each number has a part of 1 / count in the mean.",
     },

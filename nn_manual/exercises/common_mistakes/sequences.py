@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+REPEATED = "with `=` for `+=` at an index that stands several times"
+OF_REPEATED = (
+    "An index that stands several times has the gradients of all its places: `weight[index] = ` keeps the last one "
+    "alone, and so does `weight[index] += `, where NumPy adds once. np.add.at adds each."
+)
 LATER = "The gradient from the later times is missing: h goes into the next time, too."
 
 MISTAKES: dict[str, dict[str, str]] = {
     "embedding": {
-        "one_hot_product(indices, grads, self.num_embeddings) => np.stack([(grads[indices == row] if "
-        "(indices == row).any() else grads[:1] * 0)[-1] for row in range(self.num_embeddings)])":
-            "An index that stands several times has the gradients of all its places: `weight[index] = ` keeps the "
-            "last one alone, and so does `weight[index] += `, where NumPy adds once. np.add.at adds each.",
+        REPEATED: OF_REPEATED,
+        "one_hot_product(indices, grads, self.num_embeddings) => one_hot_product(indices, grads, "
+        "self.num_embeddings) / np.maximum(np.bincount(indices, minlength=self.num_embeddings), 1)[:, np.newaxis]":
+            "The gradients of an index that stands several times are added: there is no mean.",
+    },
+    "embedding_bag": {
+        REPEATED: OF_REPEATED,
+        "share * grad_output[:, np.newaxis] => (share if self.mode != 'mean' else (share > 0) / input.shape[1]) * "
+        "grad_output[:, np.newaxis]": "The mean is that of the rows that count: padding isn't one of them.",
     },
     "rnn": {
         "without `+ grad_h`": LATER,
@@ -36,6 +46,8 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `* (1 / math.sqrt(query.shape[-1]))`":
             "The scores were divided by the root of the width: so are their "
             "gradients.",
+        "grad_scores.mT @ query[part] => grad_scores.mT @ query[part] / math.sqrt(query.shape[-1])":
+            "The query that is saved is scaled already, and the gradient of the key is made of it.",
         "without `- mean`": "Each probability depends on all scores of its row: softmax's sum is missing.",
     },
     "dropout": {

@@ -43,6 +43,17 @@ MISTAKES: dict[str, dict[str, str]] = {
             "It "
             "begins at the minimum, and ends at the initial lr.",
     },
+    "multi_step_lr": {
+        "bisect_right(self.milestones, count) => bisect_right(sorted(set(self.milestones)), count)":
+            "A milestone that stands twice counts twice.",
+    },
+    "cyclic_lr": {
+        "self.gamma ** count => self.gamma ** (cycle - 1)": "The factor gamma comes with each step, not with each "
+        "cycle.",
+        "self.max_momentum - self._at(count, self.max_momentum - self.base_momentum) => self.base_momentum + "
+        "self._at(count, self.max_momentum - self.base_momentum)":
+            "The momentum moves against the lr: where the lr is largest, it is smallest.",
+    },
     "linear_lr": {
         "without the `min` of `min(count, self.total_iters)`": "After total_iters the lr stays.",
     },

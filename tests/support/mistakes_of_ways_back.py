@@ -1,0 +1,257 @@
+"""The same of ways back whose mistakes are settings, windows, lines in another order, and parts that are left out."""
+
+from __future__ import annotations
+
+from student import Student
+
+STUDENTS = {
+    "elu": Student(
+        """
+        def derivative(self, saved):
+            x = saved
+            return np.where(x > 0, 1, self.alpha * np.exp(np.minimum(x, 0)))
+        """,
+        ("self.alpha * np.exp(np.minimum(x, 0))", "x + self.alpha", "what is saved is the input"),
+        ("x > 0, 1,", "x > 0, x,", "with `where(input > 0, input, alpha"),
+        ("self.alpha * np.exp", "np.expm1", "without the factor `alpha`, and with `expm1` in the place of `exp`"),
+    ),
+    "softplus": Student(
+        """
+        def derivative(self, saved):
+            s = 1 / (1 + np.exp(-saved))
+            return np.where(saved > self.threshold, 1, s)
+        """,
+        ("1, s)", "1, self.beta * s)", "with `beta * expit(scaled)` in the place of `expit(scaled)`"),
+        ("np.where(saved > self.threshold, 1, s)", "self.beta * s", "with `expit(scaled)` everywhere"),
+    ),
+    "bce_loss": Student(
+        """
+        def derivative(self, saved):
+            p, t = saved
+            q = np.clip(p, 1e-12, 1 - 1e-12)
+            return self.weighted((1 - t) / (1 - q) - t / q)
+        """,
+        ("(1 - t) / (1 - q) - t / q", "-t / q", "The term of the no adds (1 - target) / (1 - prediction)."),
+        ("(1 - t) / (1 - q) - t / q", "(1 - t) / (1 - q)", "The term of the yes adds -target / prediction."),
+        ("(1 - t) / (1 - q) - t / q", "-(1 - t) / (1 - q) - t / q", "with a plus"),
+    ),
+    "gaussian_nll_loss": Student(
+        """
+        def derivative(self, saved):
+            return saved / self.var
+        """,
+        ("/ self.var", "/ np.sqrt(self.var)", "with the root of `var` in the place of `var`"),
+        ("saved / self.var", "-saved", "with its sign turned, and without `/ var`"),
+    ),
+    "flatten": Student(
+        """
+        def backward(self, saved, grad_output):
+            return grad_output.reshape(saved)
+        """,
+        ("reshape(saved)", "reshape(saved, order='F')", "with the numbers in the order of columns"),
+    ),
+    "local_response_norm": Student(
+        """
+        def backward(self, saved, grad_output):
+            x, base, power = saved
+            over = self._over(grad_output * power * x / base, (self.size - 1) // 2, self.size // 2)
+            return grad_output * power - 2 * self.alpha * self.beta / self.size * x * over
+        """,
+        (
+            "(self.size - 1) // 2, self.size // 2)",
+            "self.size // 2, (self.size - 1) // 2)",
+            "with `over(grad_output * output / base, size // 2, (size - 1) // 2)` in the place of",
+        ),
+    ),
+    "unfold": Student(
+        """
+        def backward(self, saved, grad_output):
+            n, c, *size = saved
+            num_windows = self.num_windows(saved)
+            parts = grad_output.reshape(n, c, *self.windows.kernel, *num_windows)
+            parts = [parts[:, :, i, j] for i, j in np.ndindex(self.windows.kernel)]
+            image = self.windows.back(parts, size)
+            return image
+        """,
+        (
+            "parts = grad_output.reshape(n, c, *self.windows.kernel, *num_windows)",
+            "parts = grad_output.reshape(n, c, *self.windows.kernel[::-1], *num_windows).swapaxes(2, 3)",
+            "with rows and columns of the windows exchanged",
+        ),
+        (
+            "parts = grad_output.reshape(n, c, *self.windows.kernel, *num_windows)",
+            "parts = grad_output.reshape(n, *self.windows.kernel, c, *num_windows).transpose(0, 3, 1, 2, 4, 5)",
+            "A column has all numbers of the first channel",
+        ),
+        (
+            "image = self.windows.back(parts, size)",
+            "image, ((a, b), (s, t), (p, q)) = np.zeros(saved), ("
+            "self.windows._steps, self.windows._strides, self.windows._frame)\n"
+            "    for i, j, y, x in np.ndindex(*num_windows, *self.windows.kernel):\n"
+            "        row, column = i * s - p + y * a, j * t - q + x * b\n"
+            "        if 0 <= row < size[0] and 0 <= column < size[1]:\n"
+            "            image[:, :, row, column] = parts[y * self.windows.kernel[1] + x][:, :, i, j]",
+            "with `=` for `+=` where windows overlap",
+        ),
+    ),
+    "circular_pad1d": Student(
+        """
+        def backward(self, saved, grad_output):
+            before, behind = self.sides[0]
+            size = saved[2]
+            grad_input = grad_output[:, :, before : before + size].copy()
+            if before:
+                grad_input[:, :, -before:] += grad_output[:, :, :before]
+            if behind:
+                grad_input[:, :, :behind] += grad_output[:, :, -behind:]
+            return grad_input
+        """,
+        ("grad_input[:, :, :behind] +=", "grad_input[:, :, :behind] -= 0 *", "without the last round of `for ... in"),
+        (
+            "grad_input[:, :, -before:] += grad_output[:, :, :before]\n    if behind:\n        "
+            "grad_input[:, :, :behind] += grad_output[:, :, -behind:]",
+            "pass",
+            "The numbers of the frame are numbers of the other end, too",
+        ),
+        (
+            "grad_input[:, :, -before:] += grad_output[:, :, :before]\n    if behind:\n        "
+            "grad_input[:, :, :behind] += grad_output[:, :, -behind:]",
+            "grad_input[:, :, :before] += grad_output[:, :, :before]\n    if behind:\n        "
+            "grad_input[:, :, -behind:] += grad_output[:, :, -behind:]",
+            "The frame at one side has the numbers of the other end",
+        ),
+    ),
+    "conv_transpose1d": Student(
+        """
+        def backward(self, saved, grad_output):
+            x, weight = saved, self.param.weight
+            self._write_grad_weight(grad_output, x)
+            if self.bias:
+                self.grad.bias[...] = grad_output.sum(axis=(0, 2))
+            (kernel,), (stride,) = self.windows.kernel, self.windows._strides
+            (padding,), (step,) = self.windows._frame, self.windows._steps
+            grad_input = np.zeros_like(x)
+            of_group = x.shape[1] // self.groups
+            for channel, time, place in np.ndindex(*x.shape[1:], kernel):
+                at = time * stride - padding + place * step
+                outputs = channel // of_group * weight.shape[1] + np.arange(weight.shape[1])
+                if 0 <= at < grad_output.shape[2]:
+                    grad_input[:, channel, time] += grad_output[:, outputs, at] @ weight[channel, :, place]
+            return grad_input
+        """,
+        ("time * stride", "time", "for stride=1: your code ignores `stride`"),
+        ("* step", "* 1", "for dilation=1: your code ignores `dilation`"),
+        ("- padding", "", "for padding=0: your code ignores `padding`"),
+        ("weight[channel, :, place]", "weight[channel, :, -1 - place]", "turned round along its last axis"),
+    ),
+    "learned_positions": Student(
+        """
+        def backward(self, saved, grad_output):
+            self.grad.weight[...] = 0
+            for example in grad_output:
+                self.grad.weight[: saved[1]] += example
+            return grad_output
+        """,
+        ("+= example", "= example", "with the last of `grad_output` alone, in the place of the sum of all"),
+    ),
+    "embedding_bag": Student(
+        """
+        def backward(self, saved, grad_output):
+            indices, share = saved
+            grads = np.broadcast_to(share * grad_output[:, None], (*indices.shape, self.embedding_dim))
+            self.grad.weight[...] = 0
+            np.add.at(self.grad.weight, indices.ravel(), grads.reshape(-1, self.embedding_dim))
+            if self.padding_idx is not None:
+                self.grad.weight[self.padding_idx] = 0
+        """,
+        (
+            "np.add.at(self.grad.weight, indices.ravel(), grads.reshape(-1, self.embedding_dim))",
+            "self.grad.weight[indices.ravel()] = grads.reshape(-1, self.embedding_dim)",
+            "keeps the last one alone",
+        ),
+        ("share * grad", "(share if self.mode != 'mean' else (share > 0) / indices.shape[1]) * grad", "padding isn't"),
+    ),
+    "swi_glu": Student(
+        """
+        def backward(self, saved, grad_output):
+            gate, up, of_gate, of_activation, of_up, of_down = saved
+            grad = self.down_proj.backward(of_down, grad_output)
+            opened = self.activation.backward(of_activation, grad * up)
+            return self.gate_proj.backward(of_gate, opened) + self.up_proj.backward(of_up, grad * gate)
+        """,
+        ("self.activation.backward(of_activation, grad * up)", "grad * up", "without the `self.activation.backward`"),
+        ("gate, up, of_gate", "up, gate, of_gate", "with `up` in the place of `gate`, and with `gate`"),
+    ),
+    "residual": Student(
+        """
+        def backward(self, saved, grad_output):
+            grad = grad_output
+            for layer, own in zip(reversed(self.layers), reversed(saved), strict=True):
+                grad = layer.backward(own, grad)
+            return grad_output + grad
+        """,
+        ("grad_output + grad", "grad_output * grad", "with `grad_output * super()"),
+    ),
+    "adadelta": Student(
+        """
+        def move(self, param, grad, vectors, coefficients):
+            g = (-grad if self.maximize else grad) + self.weight_decay * param
+            average, moved = vectors["square_avg"], vectors["acc_delta"]
+            average[...] = self.rho * average + (1 - self.rho) * g * g
+            delta = np.sqrt(moved + self.eps) / np.sqrt(average + self.eps) * g
+            moved[...] = self.rho * moved + (1 - self.rho) * delta**2
+            param -= self.lr * delta
+        """,
+        (
+            "param -= self.lr * delta",
+            "param -= self.lr * np.sqrt(moved + self.eps) / np.sqrt(average + self.eps) * g",
+            "with `delta` computed again from the new `acc_delta` in `param = param - lr * delta`",
+        ),
+    ),
+    "rprop": Student(
+        """
+        def move(self, param, grad, vectors, coefficients):
+            low, high = self.etas
+            before, size = vectors["prev"], vectors["step_size"]
+            size += coefficients["initial"]
+            g = -grad if self.maximize else grad
+            same = np.sign(g) * np.sign(before)
+            size *= np.where(same > 0, high, np.where(same < 0, low, 1))
+            size[...] = np.clip(size, *self.step_sizes)
+            before[...] = np.where(same < 0, 0, g)
+            param -= np.sign(before) * size
+        """,
+        ("low, high = self.etas", "high, low = self.etas", "with the two numbers of `etas` exchanged"),
+        ("self.maximize else grad", "False else grad", "with `grad` in the place of `-grad if self.max"),
+        ("before[...] = np", "before = np", "prev keeps its old numbers"),
+    ),
+    "multi_step_lr": Student(
+        """
+        def lr(self, initial_lr, count):
+            return initial_lr * self.gamma ** sum(milestone <= count for milestone in self.milestones)
+        """,
+        ("in self.milestones)", "in set(self.milestones))", "A milestone that stands twice counts twice."),
+    ),
+    "cyclic_lr": Student(
+        """
+        def lr(self, initial_lr, count):
+            return self.base_lr + (self.max_lr - self.base_lr) * self.height(count)
+
+        def momentum(self, initial_momentum, count):
+            return self.max_momentum - (self.max_momentum - self.base_momentum) * self.height(count)
+
+        def height(self, count):
+            up = self.step_size_up
+            period = up + (up if self.step_size_down is None else self.step_size_down)
+            cycle, place = divmod(count, period)
+            height = place / up if place <= up else (period - place) / (period - up)
+            return height * {"triangular": 1, "triangular2": 0.5**cycle, "exp_range": self.gamma**count}[self.mode]
+        """,
+        ("self.gamma**count", "self.gamma**cycle", "The factor gamma comes with each step, not with each cycle."),
+        (
+            "self.max_momentum - (self.max_momentum - self.base_momentum)",
+            "self.base_momentum + (self.max_momentum - self.base_momentum)",
+            "The momentum moves against the lr",
+        ),
+    ),
+}
