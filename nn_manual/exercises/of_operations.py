@@ -60,7 +60,7 @@ class OperationExercise(Exercise):
         run = functools.partial(_run, operands=freeze(operands), grad_answer=grad_answer, case=case)
         bound = inspect.signature(self.owner).bind(*operands, **case.options)
         bound.apply_defaults()
-        shapes = " and ".join("x".join(map(str, shape)) or "()" for shape in case.shapes)
+        shapes = " and ".join(map(str, case.shapes))
         options = "".join(f", {name}={value!r}" for name, value in case.options.items())
         setting = f"{self.title} of {shapes}{options}"
         known = WORDS_OF_OPERATIONS | bound.arguments | {"grad_answer": grad_answer}

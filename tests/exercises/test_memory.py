@@ -106,8 +106,8 @@ def test_wrong_values_come_before_an_error() -> None:
     assert said[2] == "It is wrong on every input that it reached."
     assert said[3:] == [
         "file: ZeroDivisionError: division by zero",
-        "It was in grad_input, on square of 4, random operands.",
-        "It fails on square of 4 and square of 2x3x4. It runs on square of 2x3 and square of 1x1.",
+        "It was in grad_input, on square of (4,), random operands.",
+        "It fails on square of (4,) and square of (2, 3, 4). It runs on square of (2, 3) and square of (1, 1).",
     ]
     assert "  grad_input  WRONG on 8 of 16 inputs, FAILS on 8\n" in str(judged("square", code))
 

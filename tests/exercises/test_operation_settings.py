@@ -110,7 +110,7 @@ def test_a_forgotten_transposition_of_square_matrices_has_its_cause() -> None:
         "grad_a is wrong. This is the right grad_a with `grad_matrix @ matrix_b` in the place of "
         "`grad_matrix @ matrix_b.mT`."
     )
-    assert "It fails on every input but matmul of 3x3 and 3x3." in said
+    assert "It fails on every input but matmul of (3, 3) and (3, 3)." in said
 
 
 def test_no_setting_comes_twice_and_each_has_numbers() -> None:
