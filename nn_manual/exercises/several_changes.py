@@ -1,6 +1,4 @@
-"""Several changes as one mistake: the same change at each place, two names exchanged, two changes that have nothing to
-do with each other.
-"""
+"""Several changes as one mistake: the same one at each place, two names exchanged, two that are apart."""
 
 from __future__ import annotations
 

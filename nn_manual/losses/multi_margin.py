@@ -66,9 +66,12 @@ class MultiMarginLoss(Loss):
 
     @classmethod
     def examples(cls, num_outputs: int = 5) -> list[Loss]:
-        """Both reductions with both p, another margin, and weights."""
+        """Both reductions with both p, other margins, of which one is so small that ties lack little, and weights."""
         weight = [(1 + number) / 2 for number in range(num_outputs)]
-        return [cls("mean"), cls("sum", 2), cls("sum", 1, 0.3, weight), cls("mean", 2, 0.5, weight)]
+        return [
+            *(cls("mean"), cls("sum", 2), cls("sum", 1, 0.3, weight), cls("mean", 2, 0.5, weight)),
+            cls("mean", 1, 1e-9),
+        ]
 
     def check_target(self, prediction: Array, target: Array) -> None:
         """Raise TypeError for a target of another dtype. Raise ValueError for other shapes, if there aren't as many

@@ -1,5 +1,7 @@
 """Mutants of the layers of images that compute the same: each with the proof."""
 
+# ruff: noqa: E501 - a line of the package is cited as it is
+
 from __future__ import annotations
 
 NO_DIVISOR = "AvgPool1d has no divisor of its own"
@@ -10,6 +12,8 @@ ONLY_SHAPE = "of the array, only its shape and the kind of memory are used"
 READ_ONCE = "the sizes are read once, whether they are a tuple or a generator"
 
 FIRST_INSIDE = "np.full_like(first, self.windows.first_inside(num_windows), np.min_scalar_type(len(others)))"
+
+SAME_AXIS = "of three axes the middle one stays: it is that of the channels, and all others are gone through alike"
 
 #: The proof, as in survivors.py.
 IMAGES: dict[tuple[str, str, str], str] = {
@@ -44,4 +48,6 @@ IMAGES: dict[tuple[str, str, str], str] = {
             ),
         )
     },
+    ("ConvTranspose1d.forward", "self._add_bias(output)", "self._add_bias(output.T)"): SAME_AXIS,
+    ("ConvTranspose1d.backward_parameters", "self._write_grad_bias(grad_output)", "self._write_grad_bias(grad_output.T)"): SAME_AXIS,
 }

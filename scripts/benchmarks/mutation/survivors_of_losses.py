@@ -32,6 +32,9 @@ SHARE = "return in_shape(-given / (total + (total == 0)), shape)"
 SMOOTH = "return (clipped * (distance - clipped / 2) / self.beta, difference)"
 HUBER = "return (clipped * (distance - clipped / 2), difference)"
 
+ONE_ROW_EACH = "a prediction of a net has a row for each label; tests/losses/test_multi_margin.py has one without a batch"
+ONE_LABEL_EACH = "the target of a net has one dimension, and ravel leaves it; tests/losses/test_multi_margin.py has one without"
+
 #: The proof, as in survivors.py.
 LOSSES: dict[tuple[str, str, str], str] = {
     ("HuberLoss.forward", SUM, "return (term.sum() / num_terms, saved)"): NO_TERMS,
@@ -126,4 +129,18 @@ LOSSES: dict[tuple[str, str, str], str] = {
             *("(total + (total * 2 == 0))", "(total + (total + 1e-08 == 0))"),
         )
     },
+    ("MultiMarginLoss.forward", "rows, label = (as_rows(prediction), target.ravel())", "rows, label = (prediction, target.ravel())"): ONE_ROW_EACH,
+    ("MultiMarginLoss.forward", "is_label = np.arange(num_classes) == label[:, np.newaxis]", "is_label = previous(self, np.arange(num_classes)) == label[:, np.newaxis]"): CLASSES,
+    ("MultiMarginLoss.forward", "is_label = np.arange(num_classes) == label[:, np.newaxis]", "is_label = np.arange(num_classes) == target[:, np.newaxis]"): ONE_LABEL_EACH,
+    ("MultiMarginLoss.forward", "own = rows.take(np.arange(0, num_rows * num_classes, num_classes) + label)[:, np.newaxis]", "own = rows.take(previous(self, np.arange(0, num_rows * num_classes, num_classes)) + label)[:, np.newaxis]"): CLASSES,
+    ("MultiMarginLoss.forward", "own = rows.take(np.arange(0, num_rows * num_classes, num_classes) + label)[:, np.newaxis]", "own = rows.take(np.arange(0, num_rows * num_classes, num_classes) + target)[:, np.newaxis]"): ONE_LABEL_EACH,
+    ("MultiMarginLoss.forward", "lack = np.where(is_label, 0, np.maximum(self.margin - own + rows, 0))", "lack = np.where(is_label, 0, np.maximum(0, self.margin - own + rows))"): COMMUTES,
+    ("MultiMarginLoss.forward", "row_weight = self._row_weight(label, rows.dtype)", "row_weight = self._row_weight(target, rows.dtype)"): ONE_LABEL_EACH,
+    ("MultiMarginLoss.forward", "term = row_weight * (lack if self.p == 1 else lack * lack) / num_classes", "term = (row_weight * (lack if self.p == 1 else lack * lack) / num_classes).T"): IN_ANY_ORDER,
+    ("MultiMarginLoss.forward", "term = row_weight * (lack if self.p == 1 else lack * lack) / num_classes", "term = (row_weight * (lack if self.p == 1 else lack * lack)).T / num_classes"): IN_ANY_ORDER,
+    ("MultiMarginLoss.forward", "return (term.sum() / num_rows if num_rows else rows.dtype.type(np.nan), saved)", "return (term.sum() / num_rows, saved)"): NO_TERMS,
+    ("MultiMarginLoss.forward", "return (term.sum() / num_rows if num_rows else rows.dtype.type(np.nan), saved)", "return (term.T.sum() / num_rows if num_rows else rows.dtype.type(np.nan), saved)"): IN_ANY_ORDER,
+    ("MultiMarginLoss.forward", "return (term.sum(), saved)", "return (term.T.sum(), saved)"): IN_ANY_ORDER,
+    ("MultiMarginLoss.backward", "slope = (lack > 0).astype(lack.dtype) if self.p == 1 else 2 * lack", "slope = (lack * 1.001 > 0).astype(lack.dtype) if self.p == 1 else 2 * lack"): SIGN_ONLY,
+    ("MultiMarginLoss.backward", "slope = (lack > 0).astype(lack.dtype) if self.p == 1 else 2 * lack", "slope = (lack * 2 > 0).astype(lack.dtype) if self.p == 1 else 2 * lack"): SIGN_ONLY,
 }

@@ -1,4 +1,6 @@
-"""Mutants of recurrent layers that compute the same: each with the proof."""
+"""Mutants of recurrent layers, and of attention with lengths, that compute the same: each with the proof."""
+
+# ruff: noqa: E501 - a line of the package is cited as it is
 
 from __future__ import annotations
 
@@ -22,6 +24,8 @@ ZERO_GRADS = ("np.zeros_like(saved.output[0])", "np.zeros_like(saved.c[0])")
 ZERO_CELL = "np.zeros_like(saved.c[:1])"
 STACKED = "output, saved = self.stacked(kept(input, mask).swapaxes(0, 1), self._turn(mask), masks)"
 KEPT = "return (kept(output.swapaxes(0, 1), mask), (mask, saved))"
+
+PADDED_TIMES = "a time past the end of its sequence changes none that counts; tests/layers/test_attention.py fills those with infinity"
 
 #: The proof, as in survivors.py.
 RECURRENT: dict[tuple[str, str, str], str] = {
@@ -92,4 +96,10 @@ RECURRENT: dict[tuple[str, str, str], str] = {
             *(f"previous(self, derivatives{part})", f"previous(self, derivatives){part}"),
         )
     },
+    ("PaddedCausalSelfAttention._attend", "counts = self.mask(input)", "counts = self.mask(-input)"): ITS_SHAPE,
+    ("PaddedCausalSelfAttention._attend", "counts = self.mask(input)", "counts = self.mask(input * 1.001)"): ITS_SHAPE,
+    ("PaddedCausalSelfAttention._attend", "counts = self.mask(input)", "counts = self.mask(input * 2)"): ITS_SHAPE,
+    ("PaddedCausalSelfAttention._attend", "counts = self.mask(input)", "counts = self.mask(input + 1e-08)"): ITS_SHAPE,
+    ("PaddedCausalSelfAttention._attend", "counts = self.mask(input)", "counts = self.mask(previous(self, input))"): ITS_SHAPE,
+    ("PaddedCausalSelfAttention._attend", "output, saved = SelfAttention._attend(self, kept(input, counts), mask, counts)", "output, saved = SelfAttention._attend(self, kept(input, input), mask, counts)"): PADDED_TIMES,
 }
