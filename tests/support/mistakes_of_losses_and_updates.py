@@ -58,7 +58,7 @@ STUDENTS = {
             return in_shape(grad, shape)
         """,
         ("grad /= total", "pass", "without `/ total`"),
-        (" and total", "", "without `+ (total == 0)`"),
+        (" and total", "", "not a number: 0 / 0"),
         ("- given\n", "\n", "without `- q`"),
         (
             "p * given.sum(axis=1, keepdims=True) - given",

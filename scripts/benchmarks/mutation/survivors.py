@@ -7,7 +7,7 @@ from __future__ import annotations
 from benchmarks.mutation.survivors_of_activations import ACTIVATIONS, COMMUTES, SAME_SIGN
 from benchmarks.mutation.survivors_of_images import IMAGES
 from benchmarks.mutation.survivors_of_losses import LOSSES
-from benchmarks.mutation.survivors_of_recurrent import EACH_ROW, RECURRENT, SWAPPED
+from benchmarks.mutation.survivors_of_recurrent import EACH_ROW, LEFT_OVER, RECURRENT, SWAPPED
 
 MASK = "input > 0 exactly where maximum(input, 0) > 0"
 EVEN = "output is only multiplied by itself, and (-output) * (-output) = output * output"
@@ -89,6 +89,8 @@ LAST_WINDOW = "(count - 1 + sample) * step = last + sample * step, so the last w
 INSTANCE_MEANS = "means = (rows.reshape(-1, self.num_features).mean(axis=0) for rows in (mean, unbiased))"
 MASKED = "kept = probability if mask is None else np.multiply(probability, mask[part], out=probability)"
 GRAD_QUERY = "np.matmul(grad_scores, key[part], out=grad_query[part])"
+
+OWN_PRODUCT = "each product is that of two numbers of one input, which both change their sign"
 
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
 SURVIVORS: dict[tuple[str, str, str], str] = {
@@ -834,6 +836,16 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         )
         for factor in ("1.001", "2")
     },
+    ("Bilinear.forward", "output = self._products(input) @ self._matrix(self.param.weight).T", "output = self._products(-input) @ self._matrix(self.param.weight).T"): OWN_PRODUCT,
+    ("Bilinear.backward", "self.backward_parameters(saved, grad_output)", "self.backward_parameters(-saved, grad_output)"): OWN_PRODUCT,
+    ("Bilinear.backward", "mixed = (rows(grad_output) @ self._matrix(self.param.weight)).reshape(-1, *self.param.weight.shape[1:])", "mixed = (grad_output @ self._matrix(self.param.weight)).reshape(-1, *self.param.weight.shape[1:])"): EACH_ROW,
+    ("Bilinear.backward_parameters", "np.matmul(rows(grad_output).T, self._products(saved), out=self._matrix(self.grad.weight))", "np.matmul(rows(grad_output).T, self._products(-saved), out=self._matrix(self.grad.weight))"): OWN_PRODUCT,
+    ("Bilinear._matrix", "return weight.reshape(len(weight), self.in1_features * self.in2_features)", "return weight.reshape(len(weight), -self.in1_features * self.in2_features)"): LEFT_OVER,
+    ("Bilinear._matrix", "return weight.reshape(len(weight), self.in1_features * self.in2_features)", "return weight.reshape(len(weight), self.in1_features * -self.in2_features)"): LEFT_OVER,
+    ("Bilinear._products", "by_row = rows(input)", "by_row = -rows(input)"): OWN_PRODUCT,
+    ("Bilinear._products", "by_row = rows(input)", "by_row = rows(-input)"): OWN_PRODUCT,
+    ("Bilinear._products", "return products.reshape(len(by_row), self.in1_features * self.in2_features)", "return products.reshape(len(by_row), -self.in1_features * self.in2_features)"): LEFT_OVER,
+    ("Bilinear._products", "return products.reshape(len(by_row), self.in1_features * self.in2_features)", "return products.reshape(len(by_row), self.in1_features * -self.in2_features)"): LEFT_OVER,
     **ACTIVATIONS,
     **IMAGES,
     **LOSSES,

@@ -50,4 +50,5 @@ IMAGES: dict[tuple[str, str, str], str] = {
     },
     ("ConvTranspose1d.forward", "self._add_bias(output)", "self._add_bias(output.T)"): SAME_AXIS,
     ("ConvTranspose1d.backward_parameters", "self._write_grad_bias(grad_output)", "self._write_grad_bias(grad_output.T)"): SAME_AXIS,
+
 }
