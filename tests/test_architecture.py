@@ -19,8 +19,8 @@ def test_the_rooms_are_those_of_the_imports_in_an_order_in_which_each_imports_fr
         name = line.split()[0].removesuffix(".py")
         folder = folder if line.startswith(" ") else ""
         assert (PACKAGE / folder / line.split()[0]).exists()
-        if name == "check/":
-            folder = "check/"
+        if name in ("check/", "exercises/"):
+            folder = name
         else:
             rooms.append((folder + name).rstrip("/").replace("/", "."))
     assert set(rooms) == MAY_IMPORT.keys()
@@ -28,7 +28,7 @@ def test_the_rooms_are_those_of_the_imports_in_an_order_in_which_each_imports_fr
 
 
 def test_the_page_is_short() -> None:
-    assert len(TEXT.splitlines()) < 150
+    assert len(TEXT.splitlines()) < 160
 
 
 def test_each_function_of_the_walks_is_in_its_file() -> None:

@@ -37,7 +37,7 @@ def test_every_code_block_runs_and_prints_what_the_page_says(name: str, num_bloc
 
 
 def test_the_exercises_that_questions_lead_to_are_there() -> None:
-    from nn_manual.exercises.every_exercise import every_exercise
+    from nn_manual.exercises.kinds.every_exercise import every_exercise
 
     page = (DOCS / "first_questions.md").read_text(encoding="utf-8")
     lines = re.findall(r"^Exercises: [^.]+", page, re.MULTILINE)

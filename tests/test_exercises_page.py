@@ -11,7 +11,7 @@ from page_commands import commands
 
 from nn_manual.cli import main
 from nn_manual.cli.options import parse
-from nn_manual.exercises import progress
+from nn_manual.exercises.commands import progress
 
 PAGE = (Path(__file__).parents[1] / "docs" / "exercises.md").read_text(encoding="utf-8")
 

@@ -92,7 +92,7 @@ def _in_lines(command: Callable[[argparse.Namespace], int]) -> Callable[[argpars
 @_in_lines
 def listing(_: argparse.Namespace) -> int:
     """Print the exercises, with what is done in this folder. Returns the exit status."""
-    from nn_manual.exercises.progress import listing
+    from nn_manual.exercises.commands.progress import listing
 
     print("\n".join(listing(Path.cwd())))
     return 0
@@ -107,7 +107,7 @@ def no_list(_: argparse.Namespace) -> int:
 @_in_lines
 def start(options: argparse.Namespace) -> int:
     """Write the file of an exercise. Returns the exit status."""
-    from nn_manual.exercises.commands import start
+    from nn_manual.exercises.commands.starting import start
 
     path = start(options.name, options.output)
     print(one_line(f"{path} is yours to complete."))
@@ -118,7 +118,7 @@ def start(options: argparse.Namespace) -> int:
 @_in_lines
 def check_file(options: argparse.Namespace) -> int:
     """Check a file, once or at every save. Returns the exit status."""
-    from nn_manual.exercises.checking import check_file, draw, watch
+    from nn_manual.exercises.commands.checking import check_file, draw, watch
 
     if options.watch and options.picture is not None:
         raise ConfigError("--picture draws once, --watch checks again and again: give one of them")
@@ -138,7 +138,7 @@ def check_file(options: argparse.Namespace) -> int:
 @_in_lines
 def show_hint(options: argparse.Namespace) -> int:
     """Print one line more of the derivation. Returns the exit status."""
-    from nn_manual.exercises.commands import hint
+    from nn_manual.exercises.commands.starting import hint
 
     print(hint(options.exercise))
     return 0
@@ -147,7 +147,7 @@ def show_hint(options: argparse.Namespace) -> int:
 @_in_lines
 def show_solution(options: argparse.Namespace) -> int:
     """Print our solution. Returns the exit status."""
-    from nn_manual.exercises.commands import solution
+    from nn_manual.exercises.commands.starting import solution
 
     print(solution(options.exercise))
     return 0
@@ -156,7 +156,7 @@ def show_solution(options: argparse.Namespace) -> int:
 @_in_lines
 def make_exercise(options: argparse.Namespace) -> int:
     """Write an exercise of a class of the user's own. Returns the exit status."""
-    from nn_manual.exercises.made import make
+    from nn_manual.exercises.commands.made import make
 
     if options.output.suffix != ".py":
         raise ConfigError(f"--output {options.output}: the exercise is a Python file, .py")
@@ -168,10 +168,10 @@ def make_exercise(options: argparse.Namespace) -> int:
 @_in_lines
 def grade_folder(options: argparse.Namespace) -> int:
     """Check all files of a folder. Returns the exit status."""
-    from nn_manual.exercises.grading import grade, write
+    from nn_manual.exercises.commands.grading import grade, write
 
     if options.output is not None:
-        from nn_manual.exercises.reference import refuse_existing
+        from nn_manual.exercises.running.reference import refuse_existing
 
         refuse_existing(options.output)
     with going_on_without_a_reader():

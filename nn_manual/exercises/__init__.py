@@ -3,6 +3,6 @@
     from nn_manual.exercises import check, check_tensors
 """
 
-from nn_manual.exercises.notebook_checks import check, check_tensors
+from nn_manual.exercises.commands.notebook_checks import check, check_tensors
 
 __all__ = ["check", "check_tensors"]

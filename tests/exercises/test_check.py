@@ -12,11 +12,11 @@ from slow_cases import slow
 
 from nn_manual.cli import main
 from nn_manual.errors import ConfigError
-from nn_manual.exercises import progress
-from nn_manual.exercises.checking import check_file, draw, watch
-from nn_manual.exercises.commands import hint
-from nn_manual.exercises.process import Worker, file_of, run_file
-from nn_manual.exercises.reader_file import read
+from nn_manual.exercises.commands import progress
+from nn_manual.exercises.commands.checking import check_file, draw, watch
+from nn_manual.exercises.commands.starting import hint
+from nn_manual.exercises.running.process import Worker, file_of, run_file
+from nn_manual.exercises.running.reader_file import read
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -10,10 +10,10 @@ import pytest
 from exercise_files import RIGHT, layer_norm
 
 from nn_manual.errors import ConfigError
-from nn_manual.exercises import progress
-from nn_manual.exercises.commands import hint, solution, start
-from nn_manual.exercises.every_exercise import CHAPTERS, every_exercise
-from nn_manual.exercises.statement import hints
+from nn_manual.exercises.commands import progress
+from nn_manual.exercises.commands.starting import hint, solution, start
+from nn_manual.exercises.files.statement import hints
+from nn_manual.exercises.kinds.every_exercise import CHAPTERS, every_exercise
 
 
 @pytest.fixture(autouse=True)

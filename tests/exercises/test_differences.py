@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nn_manual.exercises.differences import MULTIPLE, looks_like
+from nn_manual.exercises.verdicts.differences import MULTIPLE, looks_like
 
 ROW, COLUMN = np.array([[1.0, 2.0, 4.0]]), np.array([[1.0], [2.0], [5.0]])
 SQUARE = np.array([[1.0, 2.0], [5.0, 7.0]])

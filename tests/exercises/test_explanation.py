@@ -16,17 +16,17 @@ import pytest
 from student import Student, solution
 
 from nn_manual import ops
-from nn_manual.exercises import explanation
-from nn_manual.exercises.agreement import same, tells
-from nn_manual.exercises.candidates import singles
-from nn_manual.exercises.changes import changes_of
-from nn_manual.exercises.code_text import CodeText
-from nn_manual.exercises.common_mistakes import ARROW, MISTAKES
-from nn_manual.exercises.every_exercise import every_exercise
-from nn_manual.exercises.exercise import Case, Exercise, Reached, Results
-from nn_manual.exercises.explanation import explain
-from nn_manual.exercises.formula_text import FormulaText, UpdateText
-from nn_manual.exercises.operation_text import OperationText
+from nn_manual.exercises.causes import explanation
+from nn_manual.exercises.causes.agreement import same, tells
+from nn_manual.exercises.causes.candidates import singles
+from nn_manual.exercises.causes.changes import changes_of
+from nn_manual.exercises.causes.code_text import CodeText
+from nn_manual.exercises.causes.common_mistakes import ARROW, MISTAKES
+from nn_manual.exercises.causes.explanation import explain
+from nn_manual.exercises.causes.formula_text import FormulaText, UpdateText
+from nn_manual.exercises.causes.operation_text import OperationText
+from nn_manual.exercises.kinds.every_exercise import every_exercise
+from nn_manual.exercises.kinds.exercise import Case, Exercise, Reached, Results
 from nn_manual.optim import Optimizer
 
 STUDENTS: dict[str, Student] = {

@@ -9,10 +9,10 @@ import pytest
 from exercise_files import OPEN, RIGHT, VARIANCE, layer_norm
 
 from nn_manual.errors import ConfigError
-from nn_manual.exercises.answer import Failure
-from nn_manual.exercises.grading import COLUMNS, Grade, grade, write
-from nn_manual.exercises.hand_in import Request
-from nn_manual.exercises.process import _of_status
+from nn_manual.exercises.commands.grading import COLUMNS, Grade, grade, write
+from nn_manual.exercises.running.answer import Failure
+from nn_manual.exercises.running.hand_in import Request
+from nn_manual.exercises.running.process import _of_status
 
 #: It writes where the others and the grades lie, as far as it knows, and changes the package.
 INTRUDER = """\

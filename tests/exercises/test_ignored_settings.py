@@ -7,10 +7,10 @@ import ast
 import numpy as np
 import pytest
 
-from nn_manual.exercises.agreement import same
-from nn_manual.exercises.code_statements import makes_views
-from nn_manual.exercises.every_exercise import find_exercise
-from nn_manual.exercises.ignored_settings import IgnoredSettings
+from nn_manual.exercises.causes.agreement import same
+from nn_manual.exercises.causes.code_statements import makes_views
+from nn_manual.exercises.causes.ignored_settings import IgnoredSettings
+from nn_manual.exercises.kinds.every_exercise import find_exercise
 
 
 def words_of(name: str) -> list[str]:

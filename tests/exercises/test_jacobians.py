@@ -10,8 +10,8 @@ import pytest
 
 from nn_manual import layers
 from nn_manual.arrays import Array
-from nn_manual.exercises.every_exercise import find_exercise
-from nn_manual.exercises.jacobians import beside_the_true_one, first_wrong, why_none
+from nn_manual.exercises.kinds.every_exercise import find_exercise
+from nn_manual.exercises.running.jacobians import beside_the_true_one, first_wrong, why_none
 from nn_manual.ops import matmul
 from nn_manual.ops.operation import operation
 

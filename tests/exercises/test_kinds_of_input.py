@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nn_manual.exercises.kinds_of_input import Sayings, where_wrong
+from nn_manual.exercises.verdicts.kinds_of_input import Sayings, where_wrong
 
 INPUTS = [
     (setting, kind)

@@ -10,13 +10,13 @@ import pytest
 
 from nn_manual.check.catalogue.catalogue import CatalogueReport
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
-from nn_manual.exercises import made
-from nn_manual.exercises.answer import Answer
-from nn_manual.exercises.checking import check_file
-from nn_manual.exercises.commands import hint, solution
-from nn_manual.exercises.made import make
-from nn_manual.exercises.reference import Reference, read_reference
-from nn_manual.exercises.verdict import judge
+from nn_manual.exercises.commands import made
+from nn_manual.exercises.commands.checking import check_file
+from nn_manual.exercises.commands.made import make
+from nn_manual.exercises.commands.starting import hint, solution
+from nn_manual.exercises.running.answer import Answer
+from nn_manual.exercises.running.reference import Reference, read_reference
+from nn_manual.exercises.verdicts.judging import judge
 
 TEACHERS = '''\
 """Layers of a course."""

@@ -9,12 +9,13 @@ import pytest
 from student import solution
 
 from nn_manual import layers, ops
-from nn_manual.exercises.answer import Answer, Failure
-from nn_manual.exercises.every_exercise import find_exercise
-from nn_manual.exercises.memory import added, is_memory, no_number
-from nn_manual.exercises.reference import made_reference
-from nn_manual.exercises.solving import results_of
-from nn_manual.exercises.verdict import Verdict, judge
+from nn_manual.exercises.kinds.every_exercise import find_exercise
+from nn_manual.exercises.running.answer import Answer, Failure
+from nn_manual.exercises.running.memory import added, is_memory, no_number
+from nn_manual.exercises.running.reference import made_reference
+from nn_manual.exercises.running.solving import results_of
+from nn_manual.exercises.verdicts.judging import judge
+from nn_manual.exercises.verdicts.verdict import Verdict
 
 LINES = """
 def backward(self, saved, grad_output):

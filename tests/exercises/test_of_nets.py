@@ -7,12 +7,12 @@ import pytest
 from exercise_files import module
 
 from nn_manual import Sequential
-from nn_manual.exercises.answer import Answer
-from nn_manual.exercises.exercise import Case
-from nn_manual.exercises.of_nets import NetExercise, small_net
-from nn_manual.exercises.reference import made_reference
-from nn_manual.exercises.solving import results_of
-from nn_manual.exercises.verdict import judge
+from nn_manual.exercises.kinds.exercise import Case
+from nn_manual.exercises.kinds.of_nets import NetExercise, small_net
+from nn_manual.exercises.running.answer import Answer
+from nn_manual.exercises.running.reference import made_reference
+from nn_manual.exercises.running.solving import results_of
+from nn_manual.exercises.verdicts.judging import judge
 
 EXERCISE = NetExercise("whole_net", small_net, ("backward",))
 

@@ -10,13 +10,13 @@ from student import solution
 
 from nn_manual import ops
 from nn_manual.check.catalogue.operations import torch_gradients
-from nn_manual.exercises.answer import Answer
-from nn_manual.exercises.differences import agrees
-from nn_manual.exercises.every_exercise import find_exercise
-from nn_manual.exercises.operation_settings import settings_of
-from nn_manual.exercises.reference import made_reference
-from nn_manual.exercises.solving import results_of
-from nn_manual.exercises.verdict import judge
+from nn_manual.exercises.kinds.every_exercise import find_exercise
+from nn_manual.exercises.kinds.operation_settings import settings_of
+from nn_manual.exercises.running.answer import Answer
+from nn_manual.exercises.running.reference import made_reference
+from nn_manual.exercises.running.solving import results_of
+from nn_manual.exercises.verdicts.differences import agrees
+from nn_manual.exercises.verdicts.judging import judge
 
 #: Gradients that are right on one of the shapes or options, or without ties at the largest number.
 RIGHT_ONCE = {

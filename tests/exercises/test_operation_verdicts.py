@@ -7,11 +7,11 @@ import functools
 import pytest
 from student import solution
 
-from nn_manual.exercises.answer import Answer
-from nn_manual.exercises.every_exercise import find_exercise
-from nn_manual.exercises.reference import Reference, made_reference
-from nn_manual.exercises.solving import results_of
-from nn_manual.exercises.verdict import judge
+from nn_manual.exercises.kinds.every_exercise import find_exercise
+from nn_manual.exercises.running.answer import Answer
+from nn_manual.exercises.running.reference import Reference, made_reference
+from nn_manual.exercises.running.solving import results_of
+from nn_manual.exercises.verdicts.judging import judge
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from exercise_files import module
 
-from nn_manual.exercises.shapes import misfit
+from nn_manual.exercises.running.shapes import misfit
 
 SELF = SimpleNamespace(param=SimpleNamespace(weight=np.ones((4, 2))))
 

@@ -10,14 +10,14 @@ import pytest
 from exercise_files import module, some_cases
 from slow_cases import slow
 
-from nn_manual.exercises.answer import Answer
-from nn_manual.exercises.checking import check_file
-from nn_manual.exercises.commands import ours
-from nn_manual.exercises.every_exercise import every_exercise, find_exercise
-from nn_manual.exercises.exercise import Exercise
-from nn_manual.exercises.solving import results_of
-from nn_manual.exercises.started import started
-from nn_manual.exercises.verdict import judge
+from nn_manual.exercises.commands.checking import check_file
+from nn_manual.exercises.commands.starting import ours
+from nn_manual.exercises.files.started import started
+from nn_manual.exercises.kinds.every_exercise import every_exercise, find_exercise
+from nn_manual.exercises.kinds.exercise import Exercise
+from nn_manual.exercises.running.answer import Answer
+from nn_manual.exercises.running.solving import results_of
+from nn_manual.exercises.verdicts.judging import judge
 
 FUTURE = "from __future__ import annotations"
 EVERY = every_exercise().exercises

@@ -13,16 +13,16 @@ import pytest
 from exercise_files import module, some_cases
 
 from nn_manual import layers, ops
-from nn_manual.exercises.answer import Answer, Failure
-from nn_manual.exercises.every_exercise import every_exercise, find_exercise
-from nn_manual.exercises.exercise import Exercise
-from nn_manual.exercises.reference import made_reference
-from nn_manual.exercises.rows import MISSING, RIGHT
-from nn_manual.exercises.solving import results_of
-from nn_manual.exercises.source import called, method
-from nn_manual.exercises.started import started
-from nn_manual.exercises.statement import formulas_back
-from nn_manual.exercises.verdict import judge
+from nn_manual.exercises.files.source import called, method
+from nn_manual.exercises.files.started import started
+from nn_manual.exercises.files.statement import formulas_back
+from nn_manual.exercises.kinds.every_exercise import every_exercise, find_exercise
+from nn_manual.exercises.kinds.exercise import Exercise
+from nn_manual.exercises.running.answer import Answer, Failure
+from nn_manual.exercises.running.reference import made_reference
+from nn_manual.exercises.running.solving import results_of
+from nn_manual.exercises.verdicts.judging import judge
+from nn_manual.exercises.verdicts.rows import MISSING, RIGHT
 
 EVERY = every_exercise().exercises
 #: A shorter `return` says nothing.

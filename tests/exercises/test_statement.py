@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nn_manual.exercises.every_exercise import every_exercise, find_exercise
-from nn_manual.exercises.statement import hints, order, statement
+from nn_manual.exercises.files.statement import hints, order, statement
+from nn_manual.exercises.kinds.every_exercise import every_exercise, find_exercise
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 

@@ -9,11 +9,11 @@ import re
 import numpy as np
 import pytest
 
-from nn_manual.exercises.every_exercise import every_exercise, find_exercise
-from nn_manual.exercises.source import bound_names, plain_text
-from nn_manual.exercises.started import started
-from nn_manual.exercises.statement import hints, order, statement
-from nn_manual.exercises.words import written_words
+from nn_manual.exercises.files.source import bound_names, plain_text
+from nn_manual.exercises.files.started import started
+from nn_manual.exercises.files.statement import hints, order, statement
+from nn_manual.exercises.kinds.every_exercise import every_exercise, find_exercise
+from nn_manual.exercises.kinds.words import written_words
 
 
 @pytest.mark.parametrize("name", every_exercise().exercises)

@@ -23,7 +23,7 @@ from nn_manual import (
     Sequential,
 )
 from nn_manual.arrays import Array, Shape
-from nn_manual.exercises.frozen import freeze
+from nn_manual.exercises.kinds.frozen import freeze
 from nn_manual.layers import attention
 from nn_manual.layers.attention import SelfAttention
 from nn_manual.layers.attention_places import rotate as rotate_in_place

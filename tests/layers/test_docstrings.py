@@ -9,8 +9,8 @@ from comparing import TOLERANCES, assert_equal, evaluate
 from plain_layers import CLASSES, LAYERS, bound, inputs, our_results
 
 from nn_manual.arrays import Shape
-from nn_manual.exercises.formula_words import words_of_layer
-from nn_manual.exercises.formulas import formulas
+from nn_manual.exercises.kinds.formula_words import words_of_layer
+from nn_manual.exercises.kinds.formulas import formulas
 from nn_manual.layers import Layer
 from nn_manual.layers.adaptive_pooling import AdaptivePooling
 from nn_manual.layers.folding import Folding

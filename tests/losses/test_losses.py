@@ -27,7 +27,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.targets import probabilities
 from nn_manual.defaults import defines
-from nn_manual.exercises.formulas import formulas
+from nn_manual.exercises.kinds.formulas import formulas
 from nn_manual.losses import KLDivLoss, Loss
 from nn_manual.registry import components
 

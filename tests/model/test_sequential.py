@@ -16,7 +16,7 @@ from nested import SHAPES, as_torch, nested, torch_nested
 from nn_manual import BatchNorm1d, Layer, Linear, ReLU, Residual, Sequential, Tanh
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.input_kinds import KINDS, draw
-from nn_manual.exercises.frozen import freeze
+from nn_manual.exercises.kinds.frozen import freeze
 from nn_manual.model.initializers import Constant, KaimingNormal
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)

@@ -13,8 +13,8 @@ from slow_cases import crossed
 
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.input_kinds import KINDS
-from nn_manual.exercises.formulas import evaluate as evaluate_formulas
-from nn_manual.exercises.formulas import formulas
+from nn_manual.exercises.kinds.formulas import evaluate as evaluate_formulas
+from nn_manual.exercises.kinds.formulas import formulas
 
 #: Fractions of the largest magnitude, by dtype: correct formulas meet them with a hundredfold margin on small shapes.
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12}

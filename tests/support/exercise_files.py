@@ -5,10 +5,10 @@ from __future__ import annotations
 import linecache
 from types import ModuleType
 
-from nn_manual.exercises.every_exercise import find_exercise
-from nn_manual.exercises.exercise import Case
-from nn_manual.exercises.reference import Reference, made_reference
-from nn_manual.exercises.started import started
+from nn_manual.exercises.files.started import started
+from nn_manual.exercises.kinds.every_exercise import find_exercise
+from nn_manual.exercises.kinds.exercise import Case
+from nn_manual.exercises.running.reference import Reference, made_reference
 
 #: Of so many cases one is run: each exercise has some 30, of many settings.
 STRIDE = 5

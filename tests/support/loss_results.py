@@ -13,7 +13,7 @@ from nn_manual import CrossEntropyLoss, MSELoss, TraceLoss
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.targets import draw_target
 from nn_manual.defaults import defines
-from nn_manual.exercises.frozen import freeze
+from nn_manual.exercises.kinds.frozen import freeze
 from nn_manual.losses import (
     BCELoss,
     BCEWithLogitsLoss,

@@ -10,7 +10,7 @@ from comparing import frozen
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.input_kinds import draw
-from nn_manual.exercises.frozen import freeze
+from nn_manual.exercises.kinds.frozen import freeze
 from nn_manual.layers import Layer, LayerWithBuffers, LayerWithLengths
 from nn_manual.layers.parametrized import Parametrized
 from nn_manual.layers.with_noise import draws

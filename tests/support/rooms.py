@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: The rooms that each room of the package may import, beside itself: some of those before it. A room is a file
-#: or a folder; the check is so large that its files and folders are rooms of their own.
+#: or a folder; the check and the exercises are so large that their files and folders are rooms of their own.
 ARRAYS = {"messages", "errors", "opening", "arrays", "defaults", "plain_settings"}
 FORMULAS = ARRAYS | {"layers", "losses", "ops"}
 TRAINED = FORMULAS | {"model", "optim"}
@@ -11,6 +11,7 @@ COMPARING = TRAINED | {"check.compare"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.conduct", "check.judge"}
 CHECKING = JUDGING | {"check.whole_step"}
 TRAINING = CHECKING | {"data", "step", "trace", "compile", "check.many_steps", "check.sliced_step"}
+EXERCISED = JUDGING | {"check.catalogue", "registry", "config", "exercises.kinds", "exercises.files"}
 RUNNING = TRAINING | {"streams", "registry", "config", "run_directory", "plotting", "trainer"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
@@ -50,8 +51,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "use": RUNNING | {"run"},
     "unroll": TRAINED
     | {"trace", "streams", "data", "config", "run_directory", "trainer", "run", "check.whole_step"},
-    "exercises": JUDGING | {"check.catalogue", "registry", "config", "run_directory", "plotting"},
-    "cli": {"messages", "errors", "config", "step", "run", "use", "plotting", "unroll", "exercises"}
-    | {"check.catalogue", "functions"},
+    "exercises.kinds": JUDGING | {"check.catalogue", "registry"},
+    "exercises.files": ARRAYS | {"layers", "losses", "ops", "optim", "exercises.kinds"},
+    "exercises.running": EXERCISED | {"plotting"},
+    "exercises.causes": EXERCISED | {"exercises.running"},
+    "exercises.verdicts": EXERCISED | {"exercises.running", "exercises.causes", "plotting"},
+    "exercises.commands": EXERCISED | {"exercises.running", "exercises.verdicts", "run_directory", "plotting"},
+    "cli": {"messages", "errors", "config", "step", "run", "use", "plotting", "unroll"}
+    | {"check.catalogue", "functions", "exercises.running", "exercises.commands"},
     "__main__": {"cli"},
 }

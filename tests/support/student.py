@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual import ops
-from nn_manual.exercises.exercise import Exercise
+from nn_manual.exercises.kinds.exercise import Exercise
 
 
 class Student:

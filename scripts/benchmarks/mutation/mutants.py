@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.mutation.observing import head, observe, statements
 from benchmarks.mutation.operators import mistakes
 from benchmarks.mutation.replacing import replace_method
-from nn_manual.exercises.change import replaced
+from nn_manual.exercises.causes.change import replaced
 
 #: For each element that a method returns, the names of the tensors that come from it.
 Returns = tuple[frozenset[str], ...]

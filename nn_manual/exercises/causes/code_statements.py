@@ -1,0 +1,136 @@
+"""The statements of a method, and the changes of whole statements: conditions, and the order of lines."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import itertools
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from nn_manual.exercises.causes.candidates import Candidate
+from nn_manual.exercises.causes.change import LEFT_OUT, TURNED, Change
+
+#: Methods that show an array in another form.
+VIEWS = ("reshape", "transpose", "swapaxes", "ravel", "copy")
+
+
+@functools.cache
+def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
+    """The tree of a method, without its docstring, decorators and annotations."""
+    tree: Any = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    if isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant):
+        tree.body = tree.body[1:] or [ast.Pass()]
+    tree.decorator_list, tree.returns = [], None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.FunctionDef):
+            node.returns = None
+    made: ast.FunctionDef = tree
+    return made
+
+
+def computing(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that compute, but those in a `while`, which may not end when changed."""
+    for statement in body:
+        match statement:
+            case ast.If(body=inner, orelse=other) if not all(isinstance(each, ast.Raise) for each in inner):
+                yield from computing(inner)
+                yield from computing(other)
+            case ast.For(body=inner) | ast.FunctionDef(body=inner):
+                yield from computing(inner)
+            case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return():
+                yield statement
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name("self"), name))) if name.startswith("check"):
+                continue
+            case ast.Expr(ast.Call()):
+                yield statement
+
+
+def makes_views(statement: ast.stmt) -> bool:
+    """Whether a line gives names to arrays, to parts of them or to places, and computes no number."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    names = [node for target in statement.targets for node in getattr(target, "elts", [target])]
+    parts = getattr(statement.value, "elts", [statement.value])
+    return all(isinstance(node, ast.Name) for node in names) and all(map(_is_view, parts))
+
+
+def _is_view(node: ast.expr) -> bool:
+    match node:
+        case ast.Name() | ast.Constant() | ast.Call(ast.Name("slice")):
+            return True
+        case ast.Attribute(value) | ast.Subscript(value) | ast.Starred(value):
+            return _is_view(value)
+        case ast.Call(ast.Attribute(value, name)):
+            return name in VIEWS and _is_view(value)
+    return False
+
+
+def known_at(unit: ast.FunctionDef, statement: ast.stmt, names: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays that have a value before a statement."""
+    stored = {
+        node.id
+        for node in ast.walk(unit)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.lineno < statement.lineno
+    }
+    arguments = {node.arg for node in ast.walk(unit.args) if isinstance(node, ast.arg)}
+    return {name: value for name, value in names.items() if re.split(r"\W", name)[0] in stored | arguments}
+
+
+def of_conditions(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
+    """A condition that always holds, or never."""
+    for node in ast.walk(unit):
+        if isinstance(node, ast.If) and not all(isinstance(each, ast.Raise) for each in node.body):
+            for value, words in ((True, "always held"), (False, "never held")):
+                change = Change(node.test, ast.Constant(value), f"as if `{ast.unparse(node.test)}` {words}", TURNED)
+                yield Candidate(((index, change),), ("",), "", TURNED)
+
+
+def of_loops(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
+    """A loop without its first round, or without its last one."""
+    for node in ast.walk(unit):
+        if isinstance(node, ast.For):
+            code = ast.unparse(node.iter)
+            for part, which in (("1:", "first"), (":-1", "last")):
+                fewer = ast.parse(f"list({code})[{part}]", mode="eval").body
+                change = Change(node.iter, fewer, f"without the {which} round of `for ... in {code}`", TURNED)
+                yield Candidate(((index, change),), ("",), "", TURNED)
+
+
+def swapped_gates(index: int, unit: ast.FunctionDef, num_gates: int) -> Iterator[Candidate]:
+    """Two gates of a recurrent net exchanged in the gradients of its affine maps."""
+    joined = [
+        node.func.value
+        for node in ast.walk(unit)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reshape"
+        if ast.unparse(node.func.value).startswith("grad_")
+    ]
+    for one, other in itertools.combinations(range(num_gates) if joined else (), 2):
+        order = [{one: other, other: one}.get(gate, gate) for gate in range(num_gates)]
+        words = f"with gates {one} and {other} exchanged, counted from 0"
+        forms = (ast.parse(f"np.take({ast.unparse(node)}, {order}, axis=-2)", mode="eval").body for node in joined)
+        edits = tuple((index, Change(node, form, words, TURNED)) for node, form in zip(joined, forms, strict=True))
+        yield Candidate(edits, ("",) * len(edits), "", TURNED)
+
+
+def swapped_lines(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
+    """Two lines one after the other, the later one first; and a line that only changes something left out."""
+    for node in ast.walk(unit):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for place, (first, second) in enumerate(itertools.pairwise(body)):
+            if isinstance(first, ast.Assign | ast.AugAssign) and isinstance(second, ast.Assign | ast.AugAssign):
+                swapped = [*body[:place], second, first, *body[place + 2 :]]
+                wrong: Any = type(node)(**{**dict(ast.iter_fields(node)), "body": swapped})
+                words = f"with `{ast.unparse(second)}` before `{ast.unparse(first)}`"
+                yield Candidate(((index, Change(node, wrong, words, TURNED)),), ("",), "", TURNED)
+        for statement in body:
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                change = Change(statement, ast.Pass(), f"without `{ast.unparse(statement)}`", LEFT_OUT)
+                yield Candidate(((index, change),), ("",), "", LEFT_OUT)

@@ -1,0 +1,79 @@
+"""Losses as exercises: the reader writes backward, or of a loss with a term for each element the term's derivative."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.check.catalogue.input_kinds import draw
+from nn_manual.check.catalogue.labels import label
+from nn_manual.check.catalogue.targets import loss_batches
+from nn_manual.defaults import defines
+from nn_manual.exercises.kinds.exercise import Case, Exercise, Results, keeping
+from nn_manual.exercises.kinds.formula_words import words_of_loss
+from nn_manual.exercises.kinds.frozen import freeze
+from nn_manual.losses import Loss
+
+SEED = 0
+
+
+class LossExercise(Exercise):
+    """`owner` is a class of losses."""
+
+    has_way_back: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...]] = ("derivative", "backward")
+    given: ClassVar[tuple[str, ...]] = ("forward",)
+    room: ClassVar[str] = "losses"
+
+    def cases(self) -> list[Case]:
+        """Each example on each pair of prediction and target. A class index for each row is the easiest target."""
+        found = []
+        for index, loss in enumerate(_settings(self.owner)):
+            generator = np.random.default_rng([SEED, index])
+            for kind, prediction, target in (*loss_batches(loss, "float64", generator), *_all_ignored(loss, generator)):
+                run = functools.partial(self._run, index=index, prediction=prediction, target=target)
+                known = words_of_loss(loss, prediction) | {"prediction": prediction, "target": target}
+                form = {"target": "indices" if target.dtype.kind == "i" else "probabilities"}
+                found.append(Case(label(loss), kind, run, known, loss, form))
+        return sorted(found, key=_difficulty)
+
+    def _run(self, own: type[Loss], index: int, prediction: Array, target: Array) -> Results:
+        loss = copy.deepcopy(_settings(own)[index])
+        value, saved = loss.forward(freeze(prediction), freeze(target))
+        results = {"loss": np.asarray(value)}
+        with keeping(results), suppress(NotImplementedError):
+            results["grad_prediction"] = loss.backward(freeze(saved))
+        with keeping(results), suppress(NotImplementedError):
+            if defines(self.owner, "backward_target"):
+                results["grad_target"] = loss.backward_target(freeze(saved))
+        return results
+
+    def wanted(self) -> str:
+        """What the method returns."""
+        if self.taken_out == ("derivative",):
+            return "Return the derivative of each term with respect to its prediction, shaped as the prediction."
+        if "backward_target" in self.taken_out:
+            return "Return grad_prediction from backward, and grad_target from backward_target."
+        return "Return grad_prediction."
+
+
+def _settings(owner: Any) -> list[Loss]:
+    """The examples, and a mean of the rows that count: no example has it, since the mean of none isn't finite."""
+    return [*owner.examples(), *([owner(ignore_index=1)] if hasattr(owner, "ignore_index") else [])]
+
+
+def _all_ignored(loss: Any, generator: np.random.Generator) -> Iterator[tuple[str, Array, Array]]:
+    """A batch in which no row counts: the loss is 0 or not a number, and its gradient is 0."""
+    if getattr(loss, "ignore_index", -1) >= 0:
+        prediction = draw("random", (4, 5), "float64", generator)
+        yield "random prediction, a batch of 4 that are all ignored", prediction, np.full(4, loss.ignore_index)
+
+
+def _difficulty(case: Case) -> tuple[bool, bool]:
+    return case.conditions["target"] != "indices", "a batch of" not in case.kind

@@ -1,0 +1,59 @@
+"""Schedules as exercises: the reader writes lr, and momentum where the schedule moves it."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nn_manual.check.catalogue.labels import label
+from nn_manual.exercises.kinds.exercise import Case, Exercise, Results
+from nn_manual.optim import Scheduler
+
+SEED = 0
+#: After so many epochs or steps at most: the longest of the examples changes there.
+MOST_COUNTS = 700
+
+
+class ScheduleExercise(Exercise):
+    """`owner` is a class of schedules."""
+
+    methods: ClassVar[tuple[str, ...]] = ("lr",)
+    room: ClassVar[str] = "optim"
+
+    def cases(self) -> list[Case]:
+        """Each example, to its end and on."""
+        found = []
+        for index, schedule in enumerate(self.owner.examples()):
+            run = functools.partial(self._run, index=index)
+            found.append(Case(label(schedule), "one count after the other", run, {}, schedule))
+        return found
+
+    def _run(self, own: type[Scheduler], index: int) -> Results:
+        schedule = copy.deepcopy(own.examples()[index])
+        num_counts = int(min(2 * schedule.duration + 20, schedule.last_count + 1, MOST_COUNTS))
+        generator, lrs, momenta = np.random.default_rng(SEED), [], []
+        for count in range(num_counts):
+            with suppress(NotImplementedError):
+                lrs.append(schedule.lr(0.1, count))
+            with suppress(NotImplementedError):
+                momenta.append(schedule.momentum(0.9, count))
+            # Multiples of powers of 2: some lie on a threshold, some just below.
+            loss = generator.integers(1, 9) / 8 * 0.5 ** (count // 10) * (1 - 1e-9 * generator.integers(2))
+            schedule.observe(loss)
+        moved = {"lr": lrs, "momentum": momenta if schedule.moves_momentum else []}
+        return {name: _array(values) for name, values in moved.items() if values}
+
+    def wanted(self) -> str:
+        """What the methods return."""
+        if "momentum" in self.taken_out:
+            return "Return the learning rate from lr, and the momentum from momentum, after so many epochs or steps."
+        return "Return the learning rate after so many epochs or steps."
+
+
+def _array(values: list[Any]) -> Any:
+    """The numbers; or None where a method has returned None, which NumPy takes for a nan."""
+    return None if None in values else np.array(values, np.float64)
