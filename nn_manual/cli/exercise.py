@@ -118,17 +118,20 @@ def start(options: argparse.Namespace) -> int:
 @_in_lines
 def check_file(options: argparse.Namespace) -> int:
     """Check a file, once or at every save. Returns the exit status."""
-    from nn_manual.exercises.commands.checking import check_file, draw, watch
-
     if options.watch and options.picture is not None:
         raise ConfigError("--picture draws once, --watch checks again and again: give one of them")
     if options.picture is not None:
         from nn_manual.plotting.saving import check_ending
 
         check_ending(options.picture)
+    from nn_manual.exercises.running.process import Worker
+
+    worker = Worker()  # it imports the package while this process does, too
+    from nn_manual.exercises.commands.checking import check_file, draw, watch
+
     if options.watch:
-        watch(options.file, lambda text: print(text, flush=True))
-    checked = check_file(options.file)
+        watch(options.file, lambda text: print(text, flush=True), worker)
+    checked = check_file(options.file, worker)
     print(checked)
     if options.picture is not None:
         _say(draw(checked, options.picture))

@@ -229,7 +229,7 @@ def test_watch_checks_at_every_save() -> None:
             path.write_text(text.format("1 - saved * saved") if len(said) == 3 else "x = (\n")
 
     with pytest.raises(EnoughError):
-        watch(path, say)
+        watch(path, say, Worker())
     assert said[0] == "watching tanh_layer.py, Ctrl-C ends"
     assert "grad_input  WRONG" in said[1]
     line, _, shown = said[2].partition("\n")

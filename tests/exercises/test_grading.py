@@ -11,8 +11,8 @@ from exercise_files import OPEN, RIGHT, VARIANCE, layer_norm
 from nn_manual.errors import ConfigError
 from nn_manual.exercises.commands.grading import COLUMNS, Grade, grade, write
 from nn_manual.exercises.running.answer import Failure
-from nn_manual.exercises.running.hand_in import Request
 from nn_manual.exercises.running.process import _of_status
+from nn_manual.exercises.running.request import Request
 
 #: It writes where the others and the grades lie, as far as it knows, and changes the package.
 INTRUDER = """\

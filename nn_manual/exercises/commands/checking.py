@@ -106,11 +106,12 @@ def draw(checked: Checked, output: Path) -> str:
     return f"{output}: the Jacobian of {wrong}, yours and the true one"
 
 
-def watch(path: Path, say: Callable[[str], None]) -> None:
-    """Check a file now and at every save, until somebody interrupts. Each verdict has the time of day above it."""
+def watch(path: Path, say: Callable[[str], None], worker: Worker) -> None:
+    """Check a file now, with this worker, and at every save, until somebody interrupts. Each verdict has the time of
+    day above it.
+    """
     say(one_line(f"watching {path}, Ctrl-C ends"))
     seen: object = ()  # not even that there is no file
-    worker = Worker()
     try:
         while True:
             now = _saved_at(path)

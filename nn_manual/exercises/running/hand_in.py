@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,46 +22,11 @@ from nn_manual.exercises.running.autograd import Autograd
 from nn_manual.exercises.running.guard import Guard
 from nn_manual.exercises.running.jacobians import first_wrong, why_none
 from nn_manual.exercises.running.memory import added
+from nn_manual.exercises.running.request import MARK, Request
 from nn_manual.exercises.running.solving import cases_of, failure, results_of, unfit
 
 #: The name of the reader's file as a module: whatever the file is called, it takes no other module's place.
 MODULE = "file_of_the_reader"
-
-
-#: Begins what is printed in a case, whose number follows: no text has this character.
-MARK = "\x1e"
-
-
-class Request(NamedTuple):
-    """What a process is to run: a file, and of which exercise it is, by its name. An exercise that a teacher has made
-    is that of the class in the file itself: then `title` is the name of the class, and `taken_out` are its methods.
-
-    Where `jacobian_of` names a gradient, the answer is a Jacobian and the index of its case, or why there is none.
-
-    `folder` is where the answer goes. The other numbers are the limits: seconds, and bytes of memory, of what is
-    printed, and of each file that is written.
-    """
-
-    file: str
-    name: str
-    folder: str
-    title: str = ""
-    kind: str = ""
-    taken_out: tuple[str, ...] = ()
-    jacobian_of: str = ""
-    seconds: float = 10.0
-    memory: int = 4 << 30
-    printed: int = 1 << 20
-
-    @property
-    def answer(self) -> Path:
-        """The file with the answer."""
-        return Path(self.folder, "answer")
-
-    @property
-    def dump(self) -> Path:
-        """The file that says which line ran when the time was over."""
-        return Path(self.folder, "dump")
 
 
 def main() -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.tolerances import SOLUTION
 from nn_manual.exercises.kinds.exercise import Case, Exercise, Reached
-from nn_manual.plotting.jacobians import Jacobians
+
+if TYPE_CHECKING:
+    from nn_manual.plotting.jacobians import Jacobians
 
 #: The most entries of a Jacobian that is drawn: more can't be told apart.
 MOST_ENTRIES = 48 * 48
@@ -64,6 +66,8 @@ def why_none(exercise: Exercise, cases: Sequence[Case], own: Any, wrong: str) ->
 
 def beside_the_true_one(exercise: Exercise, cases: Sequence[Case], found: Found, wrong: str) -> Jacobians:
     """Both Jacobians, to be drawn."""
+    from nn_manual.plotting.jacobians import Jacobians  # no process that runs a reader's file needs it
+
     case = cases[found.case]
     true = _jacobian(case, exercise.owner, wrong)
     assert true is not None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TypeAlias
 
 from nn_manual.exercises.running.answer import Answer, Failure
-from nn_manual.exercises.running.hand_in import MARK, Request
+from nn_manual.exercises.running.request import MARK, Request
 
 #: What a file printed in each case, by its number; under None, before the first one.
 Printed: TypeAlias = dict[int | None, str]

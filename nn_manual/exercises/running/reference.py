@@ -15,7 +15,7 @@ from nn_manual.errors import ConfigError, DataError
 from nn_manual.exercises.files.statement import order
 from nn_manual.exercises.kinds.exercise import Case, Exercise, Results
 from nn_manual.exercises.running.answer import Answer
-from nn_manual.exercises.running.hand_in import Request
+from nn_manual.exercises.running.request import Request
 from nn_manual.exercises.running.solving import cases_of
 from nn_manual.layers import Layer
 from nn_manual.messages.text import one_line
