@@ -163,8 +163,8 @@ STUDENTS = {
         ("d + self.momentum * buffer if", "d + buffer if", "without the factor `momentum`"),
         ("-grad if self.maximize else grad", "grad", "with `grad` in the place of `-grad if maximize else grad`"),
         ("self.lr * d", "d", "without the factor `lr`"),
-        ("buffer[...] = self", "buffer = self", "momentum_buffer keeps its old numbers: write momentum_buffer[...] ="),
-        ("param[...] = param", "param = param", "param keeps its old numbers: write param[...] = ..., because"),
+        ("buffer[...] = self", "buffer = self", "Write momentum_buffer[...] ="),
+        ("param[...] = param", "param = param", "param keeps its old numbers: nothing is written into param."),
         (
             'vectors["momentum_buffer"]',
             'vectors["momentum_buffer"].copy()\n        vectors["momentum_buffer"][...] = self.momentum * buffer + '

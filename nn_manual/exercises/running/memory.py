@@ -56,7 +56,8 @@ def kept_as_it_was(cases: Sequence[Case], expected: Sequence[Results], theirs: S
     if not kept:
         return ""
     what = f"{' and '.join(kept)} {'keeps its' if len(kept) == 1 else 'keep their'} old numbers"
-    return f"{what}: write {kept[0]}[...] = ..., because `{kept[0]} = ...` makes another array."
+    first = kept[0]
+    return f"{what}: nothing is written into {first}. Write {first}[...] = ...; `{first} = ...` makes another array."
 
 
 def added(tree: ast.AST, results: Sequence[Mapping[str, Any] | Failure]) -> list[Failure]:
