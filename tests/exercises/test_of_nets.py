@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from exercise_files import module
 
 from nn_manual import Sequential
+from nn_manual.exercises import check
 from nn_manual.exercises.kinds.exercise import Case
 from nn_manual.exercises.kinds.of_nets import NetExercise, small_net
 from nn_manual.exercises.running.answer import Answer
@@ -47,16 +50,25 @@ def test_lines_read_as_numpy() -> None:
     assert backward["grad_weight_3"] == "grad_output_3.T @ output_2"
 
 
-def test_what_was_computed_before_an_unwritten_gradient_is_read_counts() -> None:
-    lines = [f"{line.name} = {line.expression}" for line in EXERCISE.formulas()]
-    place = next(i for i, line in enumerate(lines) if line.startswith("grad_output_2 = "))
-    lines[place] = "grad_output_2 = ..."
+def own_net(**changed: str) -> Any:
+    """The reader's function, with other expressions for some gradients."""
+    lines = [f"{line.name} = {changed.get(line.name, line.expression)}" for line in EXERCISE.formulas()]
     arguments = ", ".join(["input", "target", *EXERCISE.lines.shapes])
     returned = ", ".join(f"{name}={name}" for name in EXERCISE.lines.gradients)
     body = "\n    ".join([*lines, f"return dict({returned})"])
-    text = f"import numpy as np\n\ndef whole_net({arguments}):\n    {body}\n"
+    return module(f"import numpy as np\n\ndef whole_net({arguments}):\n    {body}\n", "net").whole_net
+
+
+def test_a_notebook_checks_the_function() -> None:
+    assert check(own_net()).passed
+    verdict = check(own_net(grad_output_1="grad_output_2 * (1 - output_2)"))
+    assert verdict.first_wrong == "grad_output_1"
+    assert verdict.explanation[0].endswith("without the power in `output_2 ** 2`.")
+
+
+def test_what_was_computed_before_an_unwritten_gradient_is_read_counts() -> None:
     right = made_reference(EXERCISE, EXERCISE.cases())
-    found = results_of(right.cases, module(text, "net").whole_net, "<net>")
+    found = results_of(right.cases, own_net(grad_output_2="..."), "<net>")
     verdict = judge(right, Answer(found), "net.py")
     states = {row.name: row.state for row in verdict.rows}
     assert states["grad_prediction"] == states["grad_output_3"] == "right"

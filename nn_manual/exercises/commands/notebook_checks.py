@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -27,18 +28,19 @@ from nn_manual.messages.text import counted, one_line, wrapped
 
 
 def check(own: Any, exercise: str = "") -> Verdict:
-    """The verdict on a class that derives from one of the package's, or on an operation: a table in a notebook.
+    """The verdict on a class that derives from one of the package's, on an operation, or on the function `whole_net`: a
+    table in a notebook.
 
-    The exercise is that of the class's base, whatever the class is called. An operation is that of its own name, or of
-    the name given. Raises ConfigError where this is no exercise.
+    The exercise is that of the class's base, whatever the class is called. An operation, and a function, is that of its
+    own name, or of the name given. Raises ConfigError where this is no exercise.
     """
     chosen = find_exercise(exercise) if exercise else _exercise_of(own)
     right = reference(chosen)
     label = str(getattr(own, "__name__", chosen.title))
     if problem := unfit(chosen, own):
         return judge(right, Answer(problem=Failure(problem)), label)
-    code = own.rule.__code__ if isinstance(own, ops.Operation) else getattr(own, chosen.taken_out[0]).__code__
-    results = results_of(right.cases, own, code.co_filename)
+    function = own.rule if isinstance(own, ops.Operation) else getattr(own, chosen.taken_out[0], own)
+    results = results_of(right.cases, own, function.__code__.co_filename)
     verdict = judge(right, Answer.from_bytes(Answer(results).to_bytes()), label)
     found = first_wrong(chosen, right.cases, own, verdict.first_wrong) if verdict.first_wrong else None
     if found is None:
@@ -48,7 +50,7 @@ def check(own: Any, exercise: str = "") -> Verdict:
 
 def _exercise_of(own: Any) -> Exercise:
     exercises = every_exercise().exercises
-    if isinstance(own, ops.Operation):
+    if isinstance(own, ops.Operation | FunctionType):
         return find_exercise(own.__name__)
     by_owner = {exercise.owner: exercise for exercise in exercises.values()}
     for base in getattr(own, "__mro__", ()):
