@@ -1,4 +1,4 @@
-"""What is said of 396 mistakes of 72 exercises, as students make them: the cause, or nothing; never another cause."""
+"""What is said of 400 mistakes of 73 exercises, as students make them: the cause, or nothing; never another cause."""
 
 from __future__ import annotations
 

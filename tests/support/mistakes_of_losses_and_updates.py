@@ -27,6 +27,17 @@ STUDENTS = {
             "without the factor `2`, and for reduction='mean': your code ignores `reduction`",
         ),
     ),
+    "smooth_l1_loss": Student(
+        """
+        def derivative(self, saved):
+            d = saved
+            return np.where(np.abs(d) < self.beta, d / self.beta, np.sign(d))
+        """,
+        ("d / self.beta", "d", "its derivative is d / beta"),
+        ("< self.beta", "< 1", "The curved part ends at beta, not at 1"),
+        ("np.sign(d)", "1", None),
+        ("np.where", "-np.where", "with its sign turned"),
+    ),
     "nll_loss": Student(
         """
         def backward(self, saved):

@@ -69,6 +69,12 @@ MISTAKES: dict[str, dict[str, str]] = {
         "clip(prediction - target, -delta, delta) => where(abs(prediction - target) < 1, prediction - target, "
         "delta * sign(prediction - target))": "The curved part ends at delta, not at 1.",
     },
+    "smooth_l1_loss": {
+        "clip((prediction - target) / beta, -1, 1) => where(abs(prediction - target) < beta, prediction - target, "
+        "sign(prediction - target))": "The curved part is d**2 / (2 beta): its derivative is d / beta.",
+        "clip((prediction - target) / beta, -1, 1) => where(abs(prediction - target) < 1, "
+        "(prediction - target) / beta, sign(prediction - target))": "The curved part ends at beta, not at 1.",
+    },
     "bce_loss": {
         "prediction - target => -target * (1 - prediction)": "That is the slope of the term of the yes alone, "
         "-target / prediction. The term of the no adds (1 - target) / (1 - prediction).",
