@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping
 
 from nn_manual.exercises.causes.candidates import Candidate, Text
 from nn_manual.exercises.causes.change import Change, text
-from nn_manual.exercises.causes.common_mistakes import calculus, classes, normalizations, sequences, updates
+from nn_manual.exercises.causes.common_mistakes import (
+    calculus,
+    classes,
+    elementwise,
+    normalizations,
+    sequences,
+    updates,
+)
 from nn_manual.exercises.kinds.exercise import Exercise
 
 #: Of each exercise, the sentence for a change. The change is named by its words, "without `* input`", if need be with
@@ -16,6 +23,7 @@ from nn_manual.exercises.kinds.exercise import Exercise
 MISTAKES: Mapping[str, Mapping[str, str]] = {
     **calculus.MISTAKES,
     **classes.MISTAKES,
+    **elementwise.MISTAKES,
     **normalizations.MISTAKES,
     **sequences.MISTAKES,
     **updates.MISTAKES,

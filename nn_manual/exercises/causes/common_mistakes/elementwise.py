@@ -1,0 +1,135 @@
+"""Common mistakes in what is computed number by number: operations, activations, and terms of losses."""
+
+from __future__ import annotations
+
+from nn_manual.exercises.causes.common_mistakes.calculus import UPSTREAM
+
+COPIES = "An operand that was broadcast is used several times: its gradient is the sum over them."
+SHAPE = "The numbers are right: they only go back into the input's shape."
+ONE = "without the factor `grad_output`"
+OF_MEAN = "The loss is a mean: each of its terms is divided by their number."
+BELOW_ZERO = "Left of 0 the slope is another one."
+FALLS = "The difference is prediction less target: with the target its sign turns."
+
+MISTAKES: dict[str, dict[str, str]] = {
+    "abs": {
+        "without the factor `grad_answer`": UPSTREAM,
+        "without `* sign(input)`": "The slope is -1 left of 0 and 1 right of it.",
+        "with `input > 0` in the place of `sign(input)`": "Left of 0 the slope is -1, not 0.",
+    },
+    "add": {
+        "without the `unbroadcast` of `unbroadcast(grad_answer, a.shape)`": COPIES,
+        "without the `unbroadcast` of `unbroadcast(grad_answer, b.shape)`": COPIES,
+    },
+    "subtract": {
+        "without the minus of `-grad_answer`": "a - b falls where b grows: its slope is -1.",
+        "without the `unbroadcast` of `unbroadcast(grad_answer, a.shape)`": COPIES,
+        "without the `unbroadcast` of `unbroadcast(-grad_answer, b.shape)`": COPIES,
+    },
+    "broadcast_to": {"without the `unbroadcast` of `unbroadcast(grad_answer, input.shape)`": COPIES},
+    "reshape": {"without the `reshape` of `grad_answer.reshape(input.shape)`": SHAPE},
+    "flatten": {"without the `reshape` of `grad_output.reshape(input_shape)`": SHAPE},
+    "unflatten": {"without the `reshape` of `grad_output.reshape(input_shape)`": SHAPE},
+    "exp": {
+        "without the factor `grad_answer`": UPSTREAM,
+        "without `* answer`": "The derivative of exp is exp itself: the answer.",
+    },
+    "sqrt": {
+        "without the factor `grad_answer`": UPSTREAM,
+        "without `/ 2`": "The exponent 1/2 comes down as a factor: the derivative is 1 / (2 sqrt(x)).",
+        "without `/ answer`": "The derivative of sqrt(x) is 1 / (2 sqrt(x)).",
+    },
+    "reciprocal": {
+        "with its sign turned": "1 / x falls where x grows: its derivative is -1 / x**2.",
+        "without the minus of `-grad_answer`": "1 / x falls where x grows: its derivative is -1 / x**2.",
+        "without `* answer`": "The derivative is -1 / x**2: the answer stands in it twice.",
+    },
+    "clip": {
+        "with `grad_answer` everywhere, in the place of `where((input >= min) & (input <= max), grad_answer, 0)`":
+            "Beyond the limits the answer is constant: its slope is 0.",
+        "without `input <= max`": "Above max the answer is constant, too.",
+        "without `input >= min`": "Below min the answer is constant, too.",
+    },
+    "relu": {
+        "with `grad_answer` everywhere, in the place of `where(input > 0, grad_answer, 0)`":
+            "Left of 0 the answer is constant: its slope is 0.",
+        "with both cases of `where(input > 0, grad_answer, 0)` swapped": "The slope is 1 right of 0, and 0 left of it.",
+    },
+    "trace_loss": {
+        "without the factor `2`": "The derivative of d**2 is 2 d.",
+        "with its sign turned, in grad_target": FALLS,
+    },
+    "l1_loss": {
+        "without `/ N`": OF_MEAN,
+        "without the `sign` of `sign(prediction - target)`": "The slope of |d| is its sign, however large d is.",
+        "with its sign turned, in grad_target": FALLS,
+    },
+    "gaussian_nll_loss": {
+        "without `/ N`": OF_MEAN,
+        "without `/ var`": "The squared difference is divided by the variance: so is its slope.",
+    },
+    "kl_div_loss": {
+        "without `/ N`": OF_MEAN,
+        "without the minus of `-probability`": "The divergence falls where the predicted logarithm grows.",
+    },
+    "poisson_nll_loss": {
+        "without `/ N`": OF_MEAN,
+        "without `- target`": "The term target * log(rate) is subtracted: its slope is missing.",
+    },
+    "hinge_embedding_loss": {
+        "without `/ N`": OF_MEAN,
+        "without `* (prediction <= margin)`": "Beyond the margin nothing is lost: the slope is 0 there.",
+    },
+    "soft_margin_loss": {
+        "without `/ N`": OF_MEAN,
+        "without the minus of `-target`": "The loss falls where target * prediction grows.",
+    },
+    "softplus": {
+        ONE: UPSTREAM,
+        "with `expit(scaled)` everywhere, in the place of `where(scaled > threshold, 1, expit(scaled))`":
+            "Above the threshold the output is the input: its slope is 1.",
+    },
+    "celu": {ONE: UPSTREAM, "without `* exp(scaled)`": BELOW_ZERO},
+    "selu": {
+        ONE: UPSTREAM,
+        "without `* SCALE`": "The whole output is scaled: so is its slope.",
+        "without the factor `ALPHA`": "Left of 0 the output is SCALE * ALPHA * (exp(x) - 1).",
+    },
+    "hardshrink": {
+        "with `grad_output` everywhere, in the place of `where(abs(input) > lambd, grad_output, 0)`":
+            "Between -lambd and lambd the output is 0: so is its slope.",
+    },
+    "hardsigmoid": {
+        "without `/ 6`": "The slope between -3 and 3 is 1 / 6.",
+        "without `input < 3`": "Above 3 the output is constant, too.",
+        "without `-3 < input`": "Below -3 the output is constant, too.",
+    },
+    "leaky_relu": {
+        "without the factor `negative_slope`": "Left of 0 the slope is negative_slope, not 1.",
+        "with 0 in the place of `negative_slope * grad_output`": "Left of 0 the slope is negative_slope, not 0.",
+    },
+    "rrelu": {"without the factor `slope`": "Left of 0 the slope is the one that was drawn."},
+    "log_sigmoid": {
+        ONE: UPSTREAM,
+        "without the minus of `-input`": "log(sigmoid(x))' = 1 - sigmoid(x), which is sigmoid(-x).",
+    },
+    "mish": {
+        ONE: UPSTREAM,
+        "without `gate`": "x gate(x) is a product: its derivative has two terms, and gate is one of them.",
+        "without `+ input * expit(input) * 4 * decay / (1 + decay) ** 2`":
+            "x gate(x) is a product: its derivative has two terms, and x gate'(x) is one of them.",
+    },
+    "softsign": {
+        ONE: UPSTREAM,
+        "without the power in `total ** 2`": "The derivative of x / (1 + |x|) is 1 / (1 + |x|)**2.",
+    },
+    "tanhshrink": {
+        ONE: UPSTREAM,
+        "without the power in `tanh(input) ** 2`": "x - tanh(x) has the slope 1 - (1 - tanh**2), which is tanh**2.",
+    },
+    "softmin": {
+        "without the factor `output`": "Each probability weighs its own path.",
+        "without `- grad_output`": "The number's own path is missing.",
+        "with its sign turned": "softmin is softmax of the negative input: its slopes have the other sign.",
+    },
+}
