@@ -293,3 +293,16 @@ def test_why_there_is_no_picture(body: str, said: str) -> None:
     path.write_text(layer_norm(body))
     assert draw(check_file(path), Path("it.png")).startswith(said)
     assert not Path("it.png").exists()
+
+
+@pytest.mark.parametrize("path", [".", "/", ""])
+def test_a_folder_is_no_file(path: str) -> None:
+    with pytest.raises(ConfigError, match="Is a directory"):
+        read(Path(path))
+
+
+@pytest.mark.parametrize(("returned", "said"), [("None", "None"), ("[1.0]", "a list"), ("'a'", "a str")])
+def test_a_derivative_that_is_no_array_is_called_so(returned: str, said: str) -> None:
+    start = "from nn_manual import layers\n\n\nclass Tanh(layers.Tanh):\n    def derivative(self, saved):\n"
+    Path("it.py").write_text(f"{start}        return {returned}\n")
+    assert f"grad_input is {said}, and not an array of numbers." in str(check_file(Path("it.py")))

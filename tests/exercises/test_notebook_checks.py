@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from nn_manual import layers, ops
+from nn_manual import layers, ops, optim
 from nn_manual.errors import ConfigError
 from nn_manual.exercises import check, check_tensors
 from nn_manual.ops.operation import Differentiated, Tensor, operation
@@ -68,7 +68,7 @@ def test_an_operation() -> None:
 
     verdict = check(square)
     assert verdict.explanation[0].startswith("grad_input is wrong. This is the right grad_input without")
-    assert check(ops.tanh, "tanh").passed
+    assert check(operation(analytic=True)(ops.tanh.rule), "tanh").passed
 
 
 def test_what_is_of_no_exercise() -> None:
@@ -133,3 +133,29 @@ def test_names_without_a_gradient() -> None:
     assert not inner.retains_grad
     with pytest.raises(ConfigError, match=r"call inner\.retain_grad\(\) before loss\.backward\(\)"):
         check_tensors(inner=np.ones(2))
+
+
+def test_what_holds_no_numbers_is_not_right() -> None:
+    h = torch.randn(2, 3, requires_grad=True)
+    (h**2).sum().backward()  # type: ignore[no-untyped-call]
+    doubled = (2 * h.detach()).numpy()
+    report = check_tensors(h=doubled + 5j)
+    assert not report.passed
+    assert "complex64, and not an array of numbers" in str(report)
+
+    class Halved(optim.StepLR):
+        def lr(self, initial_lr: float, count: int) -> Any:
+            return str(initial_lr * self.gamma ** (count // self.step_size))
+
+    said = str(check(Halved))
+    assert "lr is a str, and not an array of numbers." in said
+
+    class Masked(layers.Tanh):
+        def derivative(self, saved: Any) -> Any:
+            return np.ma.masked_array(1 - saved**2, mask=True)
+
+    assert "grad_input is a masked array, and not an array of numbers." in str(check(Masked))
+
+
+def test_the_packages_own_operation_is_no_solution() -> None:
+    assert "square is nn_manual's own operation: write it" in str(check(ops.square))

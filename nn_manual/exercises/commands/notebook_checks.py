@@ -133,6 +133,8 @@ def _complaint(ours: Any, theirs: Any) -> str:
     reference = _array(theirs)
     if not hasattr(ours, "shape"):
         return f"a {type(ours).__name__}, and no array"
+    if "complex" in str(ours.dtype):
+        return f"an array of dtype {ours.dtype}, and not an array of numbers"
     array = _array(ours).astype(reference.dtype)
     if array.shape == reference.shape:
         scale = np.abs(reference).max(initial=0)

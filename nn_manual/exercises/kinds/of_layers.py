@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -96,6 +96,10 @@ class LayerExercise(Exercise):
             results = {"output": output.copy()}
             try:
                 with keeping(results):
+                    if "derivative" in self.taken_out:
+                        derivative = cast(Any, layer).derivative(freeze(saved)[0])
+                        if not hasattr(derivative, "shape"):  # what isn't an array is said, before backward reads it
+                            return results | {"grad_input": derivative}
                     grad_input = layer.backward(freeze(saved)[0], freeze(grad_output.copy()))
             except NotImplementedError:
                 return results

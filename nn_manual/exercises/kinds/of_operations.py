@@ -71,7 +71,9 @@ class OperationExercise(Exercise):
         return "Each function gets grad_answer and returns the gradient of its operand, shaped as the operand."
 
     def accepts(self, own: Any) -> str:
-        """Any operation."""
+        """Any operation but the package's own."""
+        if own is self.owner:
+            return f"{self.title} is nn_manual's own operation: write it"
         return "" if isinstance(own, ops.Operation) else f"{self.title} must stand below @operation, as it was written"
 
 

@@ -55,5 +55,6 @@ class ScheduleExercise(Exercise):
 
 
 def _array(values: list[Any]) -> Any:
-    """The numbers; or None where a method has returned None, which NumPy takes for a nan."""
-    return None if None in values else np.array(values, np.float64)
+    """The numbers; or the first thing that a method has returned and is none: NumPy reads numbers in texts, too."""
+    others = [value for value in values if not isinstance(value, int | float | np.number | np.ndarray)]
+    return others[0] if others else np.array(values, np.float64)

@@ -73,6 +73,8 @@ def _all_told(results: Mapping[str, Any], blocks: list[bytes]) -> dict[str, Any]
 
 def _told(value: Any, blocks: list[bytes]) -> Any:
     """A value for JSON: of an array its dtype and shape, of anything else a word."""
+    if isinstance(value, np.ma.MaskedArray):
+        return "a masked array"
     if isinstance(value, np.ndarray | np.generic | float | int) and np.asarray(value).dtype.kind in "fiub":
         array = np.asarray(value)
         blocks.append(np.ascontiguousarray(array).tobytes())

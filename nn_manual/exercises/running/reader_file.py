@@ -62,6 +62,8 @@ def read(path: Path) -> ReaderFile:
 
 def _instead(path: Path) -> str:
     """What to write in the place of a name without an ending."""
+    if not path.name:  # the current folder, or the root
+        return ""
     file = path.with_name(f"{path.name}{SUFFIX}")
     if file.is_file():
         return f"; did you mean {file}?"
