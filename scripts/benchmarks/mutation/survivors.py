@@ -90,6 +90,7 @@ INSTANCE_MEANS = "means = (rows.reshape(-1, self.num_features).mean(axis=0) for 
 MASKED = "kept = probability if mask is None else np.multiply(probability, mask[part], out=probability)"
 GRAD_QUERY = "np.matmul(grad_scores, key[part], out=grad_query[part])"
 
+OWN_PROJECTION = "normalized is multiplied by its own projection, so that both change their sign"
 OWN_PRODUCT = "each product is that of two numbers of one input, which both change their sign"
 
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
@@ -846,6 +847,11 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("Bilinear._products", "by_row = rows(input)", "by_row = rows(-input)"): OWN_PRODUCT,
     ("Bilinear._products", "return products.reshape(len(by_row), self.in1_features * self.in2_features)", "return products.reshape(len(by_row), -self.in1_features * self.in2_features)"): LEFT_OVER,
     ("Bilinear._products", "return products.reshape(len(by_row), self.in1_features * self.in2_features)", "return products.reshape(len(by_row), self.in1_features * -self.in2_features)"): LEFT_OVER,
+    (
+        "LayerNorm.backward",
+        "return self._grad_of_rows(grad_normalized, normalized, std).reshape(grad_output.shape)",
+        "return self._grad_of_rows(grad_normalized, -normalized, std).reshape(grad_output.shape)",
+    ): OWN_PROJECTION,
     **ACTIVATIONS,
     **IMAGES,
     **LOSSES,
