@@ -191,6 +191,7 @@ def test_a_docstring_of_formulas_alone_keeps_their_indentation() -> None:
     text = Path("step.py").read_text()
     assert '    """Where it is positive.\n\n        output = input > 0\n' in text
     assert "import math" not in text
+    assert "import numpy as np\n" in text  # for what the reader writes
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def _of_module(own: type, text: str) -> Iterator[str]:
     source = inspect.getsource(sys.modules[own.__module__])
     lines = source.splitlines()
     body = [one for one in ast.parse(source).body if getattr(one, "name", "") != own.__name__]
-    needed = read_names(ast.parse(text))
+    needed = read_names(ast.parse(text)) | {"np"}  # a reader's code may need it where the teacher's forward doesn't
     found: set[int] = set()
     while more := [one for one in body if one.lineno not in found and needed & {*_bound(one)}]:
         found |= {one.lineno for one in more}
