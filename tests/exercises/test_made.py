@@ -191,7 +191,13 @@ def test_a_docstring_of_formulas_alone_keeps_their_indentation() -> None:
     text = Path("step.py").read_text()
     assert '    """Where it is positive.\n\n        output = input > 0\n' in text
     assert "import math" not in text
-    assert "import numpy as np\n" in text  # for what the reader writes
+
+
+def test_numpy_is_imported_for_what_the_reader_writes() -> None:
+    own = TEACHERS.replace("math.no_such_function(saved)", "0 * saved").replace("np.heaviside(input, 0)", "0 * input")
+    Path("my_layers.py").write_text(own)
+    make("my_layers.py:Step", Path("step.py"))
+    assert "import numpy as np\n" in Path("step.py").read_text()
 
 
 @pytest.mark.parametrize(
