@@ -28,7 +28,7 @@ def test_the_rooms_are_those_of_the_imports_in_an_order_in_which_each_imports_fr
 
 
 def test_the_page_is_short() -> None:
-    assert len(TEXT.splitlines()) < 160
+    assert len(TEXT.splitlines()) < 150
 
 
 def test_each_function_of_the_walks_is_in_its_file() -> None:
