@@ -31,11 +31,11 @@ def started(exercise: Exercise, file_name: str) -> str:
     methods = [textwrap.indent(one.text.rstrip(), "    ") for one in [*given, *heads]]
     body = "\n\n".join([docstring(_documented(exercise), "    "), *methods])
     first = f"class {exercise.title}({exercise.room}.{exercise.title}):"
-    needed = _with_numpy(imports([*given, *heads], exercise.room))
+    needed = _importing_numpy(imports([*given, *heads], exercise.room))
     return f"{head(exercise, file_name)}{needed}\n\n\n{first}\n{body}\n"
 
 
-def _with_numpy(imported: str) -> str:
+def _importing_numpy(imported: str) -> str:
     """Import statements together with the one of NumPy, which what is left open may need."""
     numpy = "import numpy as np"
     groups = imported.split("\n\n")
@@ -91,7 +91,7 @@ def _started_operation(exercise: Exercise) -> str:
     parts.append(f"    {end_of(exercise.owner)}")
     text = "\n".join([*first, "\n\n".join(parts), ""])
     needed = imports([Method(exercise.name, text, rule.__module__), *_for_hints(exercise)])
-    return f"{_with_numpy(needed)}\n\n\n{text}"
+    return f"{_importing_numpy(needed)}\n\n\n{text}"
 
 
 def _for_hints(exercise: Exercise) -> Iterator[Method]:

@@ -97,10 +97,10 @@ def formulas_back(exercise: Exercise) -> list[str]:
     if not exercise.is_function:
         return texts
     own = {name for formula in formulas for name in formula.names} | {*inspect.signature(exercise.owner).parameters}
-    return [_with_numpy(ast.parse(text), own) for text in texts]
+    return [_by_full_names(ast.parse(text), own) for text in texts]
 
 
-def _with_numpy(formula: ast.Module, own: set[str]) -> str:
+def _by_full_names(formula: ast.Module, own: set[str]) -> str:
     """A formula in which NumPy's functions are called by their full names."""
     for node in ast.walk(formula):
         if isinstance(node, ast.Name) and hasattr(np, node.id) and node.id not in own:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 UPSTREAM = "The gradient that comes from above is missing: by the chain rule, each slope is multiplied by it."
+COPIES = "An operand that was broadcast is used several times: its gradient is the sum over them."
 INVERSE = "The way back is the inverse permutation, which is argsort(order)."
 STACKS = "It holds for two matrices. Of a stack, .T reverses all axes, .mT the last two. A vector is a row or column."
 
@@ -28,10 +29,8 @@ MISTAKES: dict[str, dict[str, str]] = {
     },
     "multiply": {
         "with `a` in the place of `b`": "The slope for one factor is the other one.",
-        "without the `unbroadcast` of `unbroadcast(grad_answer * a, b.shape)`": "An operand that was broadcast is used "
-        "several times: its gradient is the sum over them.",
-        "without the `unbroadcast` of `unbroadcast(grad_answer * b, a.shape)`": "An operand that was broadcast is used "
-        "several times: its gradient is the sum over them.",
+        "without the `unbroadcast` of `unbroadcast(grad_answer * a, b.shape)`": COPIES,
+        "without the `unbroadcast` of `unbroadcast(grad_answer * b, a.shape)`": COPIES,
     },
     "divide": {
         "with its sign turned, in grad_b": "1 / b falls where b grows: its derivative is -1 / b**2.",

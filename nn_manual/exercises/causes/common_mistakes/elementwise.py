@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from nn_manual.exercises.causes.common_mistakes.calculus import UPSTREAM
+from nn_manual.exercises.causes.common_mistakes.calculus import COPIES, UPSTREAM
+from nn_manual.exercises.causes.common_mistakes.classes import MEAN
 
-COPIES = "An operand that was broadcast is used several times: its gradient is the sum over them."
 SHAPE = "The numbers are right: they only go back into the input's shape."
-ONE = "without the factor `grad_output`"
-OF_MEAN = "The loss is a mean: each of its terms is divided by their number."
+UNSCALED = "without the factor `grad_output`"
 BELOW_ZERO = "Left of 0 the slope is another one."
 FALLS = "The difference is prediction less target: with the target its sign turns."
 
@@ -60,38 +59,38 @@ MISTAKES: dict[str, dict[str, str]] = {
         "with its sign turned, in grad_target": FALLS,
     },
     "l1_loss": {
-        "without `/ N`": OF_MEAN,
+        "without `/ N`": MEAN,
         "without the `sign` of `sign(prediction - target)`": "The slope of |d| is its sign, however large d is.",
         "with its sign turned, in grad_target": FALLS,
     },
     "gaussian_nll_loss": {
-        "without `/ N`": OF_MEAN,
+        "without `/ N`": MEAN,
         "without `/ var`": "The squared difference is divided by the variance: so is its slope.",
     },
     "kl_div_loss": {
-        "without `/ N`": OF_MEAN,
+        "without `/ N`": MEAN,
         "without the minus of `-probability`": "The divergence falls where the predicted logarithm grows.",
     },
     "poisson_nll_loss": {
-        "without `/ N`": OF_MEAN,
+        "without `/ N`": MEAN,
         "without `- target`": "The term target * log(rate) is subtracted: its slope is missing.",
     },
     "hinge_embedding_loss": {
-        "without `/ N`": OF_MEAN,
+        "without `/ N`": MEAN,
         "without `* (prediction <= margin)`": "Beyond the margin nothing is lost: the slope is 0 there.",
     },
     "soft_margin_loss": {
-        "without `/ N`": OF_MEAN,
+        "without `/ N`": MEAN,
         "without the minus of `-target`": "The loss falls where target * prediction grows.",
     },
     "softplus": {
-        ONE: UPSTREAM,
+        UNSCALED: UPSTREAM,
         "with `expit(scaled)` everywhere, in the place of `where(scaled > threshold, 1, expit(scaled))`":
             "Above the threshold the output is the input: its slope is 1.",
     },
-    "celu": {ONE: UPSTREAM, "without `* exp(scaled)`": BELOW_ZERO},
+    "celu": {UNSCALED: UPSTREAM, "without `* exp(scaled)`": BELOW_ZERO},
     "selu": {
-        ONE: UPSTREAM,
+        UNSCALED: UPSTREAM,
         "without `* SCALE`": "The whole output is scaled: so is its slope.",
         "without the factor `ALPHA`": "Left of 0 the output is SCALE * ALPHA * (exp(x) - 1).",
     },
@@ -110,21 +109,21 @@ MISTAKES: dict[str, dict[str, str]] = {
     },
     "rrelu": {"without the factor `slope`": "Left of 0 the slope is the one that was drawn."},
     "log_sigmoid": {
-        ONE: UPSTREAM,
+        UNSCALED: UPSTREAM,
         "without the minus of `-input`": "log(sigmoid(x))' = 1 - sigmoid(x), which is sigmoid(-x).",
     },
     "mish": {
-        ONE: UPSTREAM,
+        UNSCALED: UPSTREAM,
         "without `gate`": "x gate(x) is a product: its derivative has two terms, and gate is one of them.",
         "without `+ input * expit(input) * 4 * decay / (1 + decay) ** 2`":
             "x gate(x) is a product: its derivative has two terms, and x gate'(x) is one of them.",
     },
     "softsign": {
-        ONE: UPSTREAM,
+        UNSCALED: UPSTREAM,
         "without the power in `total ** 2`": "The derivative of x / (1 + |x|) is 1 / (1 + |x|)**2.",
     },
     "tanhshrink": {
-        ONE: UPSTREAM,
+        UNSCALED: UPSTREAM,
         "without the power in `tanh(input) ** 2`": "x - tanh(x) has the slope 1 - (1 - tanh**2), which is tanh**2.",
     },
     "softmin": {
