@@ -21,6 +21,7 @@ from nn_manual.exercises.running.answer import Answer, Failure
 from nn_manual.exercises.running.jacobians import beside_the_true_one, first_wrong
 from nn_manual.exercises.running.reference import reference
 from nn_manual.exercises.running.solving import results_of, unfit
+from nn_manual.exercises.running.unused import unused_methods
 from nn_manual.exercises.verdicts.judging import judge
 from nn_manual.exercises.verdicts.verdict import Verdict
 from nn_manual.messages import notebook
@@ -40,8 +41,9 @@ def check(own: Any, exercise: str = "") -> Verdict:
     if problem := unfit(chosen, own):
         return judge(right, Answer(problem=Failure(problem)), label)
     function = own.rule if isinstance(own, ops.Operation) else getattr(own, chosen.taken_out[0], own)
-    results = results_of(right.cases, own, function.__code__.co_filename)
-    verdict = judge(right, Answer.from_bytes(Answer(results).to_bytes()), label)
+    with unused_methods(chosen, own) as unused:
+        results = results_of(right.cases, own, function.__code__.co_filename)
+    verdict = judge(right, Answer.from_bytes(Answer(results, unused=unused).to_bytes()), label)
     found = first_wrong(chosen, right.cases, own, verdict.first_wrong) if verdict.first_wrong else None
     if found is None:
         return verdict

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nn_manual import ops
 from nn_manual.errors import ConfigError
-from nn_manual.exercises.kinds.exercise import Exercise
+from nn_manual.exercises.kinds.exercise import WITH_IT, Exercise
 from nn_manual.exercises.kinds.of_layers import LayerExercise
 from nn_manual.exercises.kinds.of_losses import LossExercise
 from nn_manual.exercises.kinds.of_nets import NetExercise, small_net
@@ -150,7 +150,7 @@ def _chosen(owner: type, kind: type, method: str) -> type:
 
 def taken_out(owner: type, method: str) -> tuple[str, ...]:
     """What the reader writes: this method, and the one that goes with it."""
-    with_it = {"backward": "backward_target", "lr": "momentum"}.get(method)
+    with_it = WITH_IT.get(method)
     return (method, with_it) if with_it is not None and with_it in vars(owner) else (method,)
 
 

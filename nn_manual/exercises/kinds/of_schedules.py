@@ -40,12 +40,12 @@ class ScheduleExercise(Exercise):
             with suppress(NotImplementedError):
                 lrs.append(schedule.lr(0.1, count))
             with suppress(NotImplementedError):
-                momenta.append(schedule.momentum(0.9, count))
+                if schedule.moves_momentum:
+                    momenta.append(schedule.momentum(0.9, count))
             # Multiples of powers of 2: some lie on a threshold, some just below.
             loss = generator.integers(1, 9) / 8 * 0.5 ** (count // 10) * (1 - 1e-9 * generator.integers(2))
             schedule.observe(loss)
-        moved = {"lr": lrs, "momentum": momenta if schedule.moves_momentum else []}
-        return {name: _array(values) for name, values in moved.items() if values}
+        return {name: _array(values) for name, values in (("lr", lrs), ("momentum", momenta)) if values}
 
     def wanted(self) -> str:
         """What the methods return."""

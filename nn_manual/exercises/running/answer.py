@@ -29,12 +29,14 @@ class Failure:
 class Answer:
     """Of each case its results, or why there are none. A result that is no array of numbers is a word for what it is.
 
-    `problem` says why no case ran at all. `notes` are told beside the verdict.
+    `problem` says why no case ran at all. `notes` are told beside the verdict. `unused` are the reader's methods that
+    no case has called, with their lines.
     """
 
     results: Sequence[Mapping[str, Any] | Failure] = ()
     problem: Failure | None = None
     notes: Sequence[Failure] = ()
+    unused: Mapping[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """A line of JSON, and behind it the numbers of all arrays."""
@@ -46,7 +48,8 @@ class Answer:
             for each in self.results
         ]
         problem = None if self.problem is None else asdict(self.problem)
-        head = {"results": results, "problem": problem, "notes": [asdict(note) for note in self.notes]}
+        notes = [asdict(note) for note in self.notes]
+        head = {"results": results, "problem": problem, "notes": notes, "unused": dict(self.unused)}
         return b"\n".join([json.dumps(head).encode(), b"".join(blocks)])
 
     @classmethod
@@ -62,7 +65,7 @@ class Answer:
                     read[name], start = _read(value, block, start)
                 results.append(Failure(each["words"], each["line"], read) if "words" in each else read)
             problem = None if told["problem"] is None else Failure(**told["problem"])
-            return cls(results, problem, [Failure(**note) for note in told["notes"]])
+            return cls(results, problem, [Failure(**note) for note in told["notes"]], told.get("unused", {}))
         except (LookupError, TypeError, AttributeError) as error:
             raise ValueError(f"no answer: {error}") from None
 

@@ -24,6 +24,7 @@ from nn_manual.exercises.running.jacobians import first_wrong, why_none
 from nn_manual.exercises.running.memory import added
 from nn_manual.exercises.running.request import MARK, Request
 from nn_manual.exercises.running.solving import cases_of, failure, results_of, unfit
+from nn_manual.exercises.running.unused import unused_methods
 
 #: The name of the reader's file as a module: whatever the file is called, it takes no other module's place.
 MODULE = "file_of_the_reader"
@@ -142,6 +143,8 @@ def _run_cases(exercise: Exercise, own: Any, file: Path, guard: Guard) -> Answer
         if isinstance(sys.stdout, _Printed):
             sys.stdout.begin(case)
 
-    results = results_of(cases_of(exercise, is_made=exercise.owner is own), own, str(file), look)
+    with unused_methods(exercise, own) as unused:
+        results = results_of(cases_of(exercise, is_made=exercise.owner is own), own, str(file), look)
     tree = ast.parse(file.read_bytes())
-    return Answer(results, notes=[*autograd.notes, *guard.changed(tree), *added(tree, results)])
+    notes = [*autograd.notes, *guard.changed(tree), *added(tree, results)]
+    return Answer(results, notes=notes, unused=unused)

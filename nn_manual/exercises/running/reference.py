@@ -50,6 +50,12 @@ class Reference:
             return self.exercise.owner
         return Layer if self.made.get("kind") == "Layer" else None
 
+    @property
+    def taken_out(self) -> tuple[str, ...]:
+        """The names of the methods that the reader writes."""
+        own: tuple[str, ...] = self.made["taken_out"] if self.exercise is None else self.exercise.taken_out
+        return own
+
     def request(self, file: str) -> Request:
         """What a process is to run for a file."""
         return Request(file, self.name, "", **self.made)

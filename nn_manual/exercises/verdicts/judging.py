@@ -47,6 +47,10 @@ def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str
         explanation = compared.of_tensor(wrong)
     if failed is not None:
         explanation += compared.of_failure(failed, file, explained=wrong is None)
+    if failed is None:  # else they might have been called behind the error
+        is_right = all(row.state == RIGHT for row in rows)
+        for name, words in _of_unused(reference, answer, file).items():
+            (explanation if is_right and name in reference.taken_out else notes).append(words)
     asks_autograd = any(note.words == ASKS for note in answer.notes)
     missing = missing or compared.missing()
     return Verdict(file, title, num_inputs, rows, explanation, notes, missing, None, asks_autograd, case)
@@ -54,6 +58,15 @@ def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str
 
 def _placed(failure: Failure, file: str) -> str:
     return f"{file}:{failure.line}: {failure.words}" if failure.line else f"{file}: {failure.words}"
+
+
+def _of_unused(reference: Reference, answer: Answer, file: str) -> dict[str, str]:
+    """About each method that is never called: no number tells whether it is right."""
+    told = {}
+    for name, line in answer.unused.items():
+        remedy = ": leave out the method of yours that takes its place" if name in reference.taken_out else ""
+        told[name] = _placed(Failure(f"{name} is never called, and isn't checked{remedy}", line), file)
+    return told
 
 
 def _groups(names: Sequence[str]) -> list[str]:
