@@ -78,6 +78,14 @@ def test_what_was_computed_before_an_unwritten_gradient_is_read_counts() -> None
     assert verdict.first_words == f"net.py:{reads + 4}: grad_output_2 is not written yet, and this line reads it"
 
 
+def test_what_ends_the_process_keeps_what_was_computed_before() -> None:
+    right = made_reference(EXERCISE, EXERCISE.cases())
+    found = results_of(right.cases, own_net(grad_output_2="(_ for _ in ()).throw(SystemExit)"), "<net>")
+    states = {row.name: row.state for row in judge(right, Answer(found), "net.py").rows}
+    assert states["grad_prediction"] == states["grad_output_3"] == "right"
+    assert states["grad_output_2"] == "not reached"
+
+
 def test_what_is_not_written_is_missing() -> None:
     case = EXERCISE.cases()[0]
     found = case.run(lambda **known: {"grad_prediction": known["target"], "grad_input": ...})

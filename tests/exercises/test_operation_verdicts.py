@@ -196,3 +196,11 @@ def test_a_failure_on_some_inputs_has_a_cause(name: str, code: str, cause: str) 
 def test_a_failure_of_another_kind_has_none() -> None:
     told = said("sum", "def sum(input, /, *, axis=None, keepdims=False): return np.sum(input, axis), lambda g: unknown")
     assert "fails just where" not in told
+
+
+def test_what_ends_the_process_is_told_of_the_gradient_that_does() -> None:
+    code = "def exp(input, /):\n    def back(g): raise SystemExit(3)\n    return np.exp(input), back"
+    found = results_of(right("exp").cases, solution(find_exercise("exp"), code), "")
+    verdict = judge(right("exp"), Answer(found), "file")
+    assert [row.words for row in verdict.rows] == ["right", "FAILS on all 16 inputs"]
+    assert verdict.explanation[:2] == ["file: SystemExit: 3", "It was in grad_input, on exp of (2, 3), random operands."]

@@ -31,7 +31,7 @@ class NotASolution(Exception):  # noqa: N818 - says what happened
 class Reached(Exception):  # noqa: N818 - says what happened
     """The reader's code has raised `error`, and `results` were there before."""
 
-    def __init__(self, results: Results, error: Exception) -> None:
+    def __init__(self, results: Results, error: BaseException) -> None:
         super().__init__()
         self.results, self.error = results, error
 
@@ -43,7 +43,7 @@ def keeping(results: Results) -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:
+    except BaseException as error:  # the reader's code may raise SystemExit
         if isinstance(error, NotImplementedError) or is_from_outside(error):
             raise
         raise Reached(results, error) from error

@@ -136,7 +136,7 @@ def _parameters(model: Sequential) -> dict[str, Array]:
     return {name.partition(".")[2]: parameter.copy() for name, parameter in vars(model.param).items()}
 
 
-def _is_no_array(error: Exception) -> TypeGuard[AttributeError]:
+def _is_no_array(error: BaseException) -> TypeGuard[AttributeError]:
     """Whether our own backward of activations has read the shape of what the reader's derivative returned, which is no
     array.
     """

@@ -114,7 +114,7 @@ class NetExercise(Exercise):
         else:
             try:
                 results = own(**{name: freeze(array.copy()) for name, array in known.items()})
-            except Exception as error:
+            except BaseException as error:  # the reader's code may raise SystemExit
                 if isinstance(error, NotImplementedError) or is_from_outside(error):
                     raise
                 self._tell(error, own)
@@ -123,7 +123,7 @@ class NetExercise(Exercise):
     def _written(self, results: Mapping[str, Any]) -> Results:
         return {name: results[name] for name in self.lines.gradients if results.get(name, ...) is not ...}
 
-    def _tell(self, error: Exception, own: Any) -> NoReturn:
+    def _tell(self, error: BaseException, own: Any) -> NoReturn:
         """Raise the error of a reader's function together with the gradients that it had computed until then. One that
         comes from reading what isn't written yet says so.
         """
