@@ -76,3 +76,21 @@ def test_without_an_upstream_gradient_there_is_none(name: str) -> None:
     assert first_wrong(exercise, cases, own, "grad_prediction") is None
     said = "grad_prediction has no Jacobian: there is no upstream gradient to take back"
     assert why_none(exercise, cases, own, "grad_prediction") == said
+
+
+@dataclass(eq=False)
+class FailsOnOne(Softmax):
+    """Its forward fails on a batch of 1, which is the smallest input."""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        if len(input) == 1:
+            raise KeyError(1)
+        return super().forward(input)
+
+
+def test_a_case_on_which_forward_fails_is_left_out() -> None:
+    exercise = find_exercise("softmax_layer")
+    cases = exercise.cases()
+    first = first_wrong(exercise, cases, FailsOnOne, "grad_input")
+    assert first is not None
+    assert str(cases[first.case]) == "Softmax(1), random input, shape (2, 3, 1)"

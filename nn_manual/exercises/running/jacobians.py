@@ -10,6 +10,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.tolerances import SOLUTION
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.exercises.kinds.exercise import Case, Exercise, Reached
 
 if TYPE_CHECKING:
@@ -108,6 +109,9 @@ def _jacobian(case: Case, own: Any, wrong: str) -> Array | None:
                 results = run.func(own, **{**run.keywords, name: one.reshape(upstream.shape)})
             except Reached as reached:
                 results = reached.results
+            except BaseException as error:  # the reader's forward may raise anything
+                raise_if_nobodys_fault(error)
+                return None
         if wrong not in results:
             return None
         rows.append(np.ravel(results[wrong]))
