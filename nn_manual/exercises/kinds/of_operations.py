@@ -94,9 +94,14 @@ def _run(own: ops.Operation, operands: list[Array], grad_answer: Array, case: Op
     if not is_whole:
         last = max(line for *_, line in own.rule.__code__.co_lines() if line is not None)
         raise NotASolution(f"the operation must end in `{end_of(case.operation)}`, as it was written", last)
-    results = {"answer": np.asarray(returned[0])}
+    answer = np.asarray(returned[0])
+    results = {"answer": answer.copy()}
     with np.errstate(all="ignore"), keeping(results):  # as in ops.vjp
         for name, backward in zip(names, returned[1:], strict=True):
             with suppress(NotImplementedError):
-                results[f"grad_{name}"] = backward(grad_answer)
+                gradient = backward(grad_answer)
+                if answer.tobytes() != results["answer"].tobytes():
+                    line = getattr(getattr(backward, "__code__", None), "co_firstlineno", 0)
+                    raise NotASolution(f"grad_{name} writes into answer, which other code still reads", line)
+                results[f"grad_{name}"] = gradient
     return results
