@@ -203,7 +203,8 @@ def test_what_ends_the_process_is_told_of_the_gradient_that_does() -> None:
     found = results_of(right("exp").cases, solution(find_exercise("exp"), code), "")
     verdict = judge(right("exp"), Answer(found), "file")
     assert [row.words for row in verdict.rows] == ["right", "FAILS on all 16 inputs"]
-    assert verdict.explanation[:2] == ["file: SystemExit: 3", "It was in grad_input, on exp of (2, 3), random operands."]
+    told = ["file: SystemExit: 3", "It was in grad_input, on exp of (2, 3), random operands."]
+    assert verdict.explanation[:2] == told
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,8 @@ def test_what_ends_the_process_is_told_of_the_gradient_that_does() -> None:
     [("np.exp(input)", "np.multiply(answer, g, out=answer)"), ("whole[:]", "np.multiply(whole, g, out=whole)")],
 )
 def test_a_gradient_that_writes_into_the_answer(answer: str, written: str) -> None:
-    code = f"def exp(input, /):\n    whole = np.exp(input)\n    answer = {answer}\n    return answer, lambda g: {written}"
+    code = f"def exp(input, /):\n    whole = np.exp(input)\n    answer = {answer}\n"
+    code += f"    return answer, lambda g: {written}"
     found = results_of(right("exp").cases, solution(find_exercise("exp"), code), "")
     verdict = judge(right("exp"), Answer(found), "file")
     assert [row.words for row in verdict.rows] == ["right", "FAILS on all 16 inputs"]

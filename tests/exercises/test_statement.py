@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nn_manual.exercises.files.statement import hints, order, statement
+from nn_manual.exercises.files.statement import hints, order, statement, without_way_back
 from nn_manual.exercises.kinds.every_exercise import every_exercise, find_exercise
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -77,3 +77,26 @@ def test_each_gradient_formula_is_a_hint(name: str) -> None:
         if formula.startswith("grad_"):
             assert any(formula in hint for hint in given)
             assert f"\n    {formula} " not in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "output = clip(input, min = 0,  max = 6)",
+        "output = where(input > 0,  input,  scale * [a,  b = 3][0])",
+        "output, gate = input * expit(input), expit(input)",
+    ],
+)
+def test_a_formula_of_a_teacher_is_whole_whatever_commas_it_has(line: str) -> None:
+    text = f"Any shape.\n\n    {line},  grad_input = HIDDEN\n    grad_gate = f(HIDDEN,  b = 3)"
+    assert without_way_back(text) == f"Any shape.\n\n    {line}"
+
+
+def test_several_formulas_in_a_line_of_a_teacher_stand_below_each_other() -> None:
+    told = without_way_back("Any shape.\n\n    output = gate * input,  gate = f(input, 1);  gain, grad_gain = HIDDEN")
+    assert told == "Any shape.\n\n    output = gate * input\n    gate = f(input, 1)"
+    told = without_way_back("output = f(input, (gate),\n  gain = 3),  gate = 2\n\nIn (that, grad = HIDDEN")
+    assert told == "output = f(input, (gate),\n  gain = 3)\n  gate = 2\n\nIn (that"
+    told = without_way_back("(a) output = f(x),  gate = g((x, 1),\n    2)\n(b) Note")
+    assert told == "(a) output = f(x)\ngate = g((x, 1),\n    2)\n(b) Note"
+    assert "HIDDEN" not in without_way_back("output = gain * input\ngain, grad_gain = HIDDEN, HIDDEN")

@@ -24,8 +24,15 @@ _AFTER = re.compile(r"(?:^|(?<=[.\n]) ?)(?:Source|Raises|In floating point)\b", 
 _DERIVED = re.compile(r"^\W*(?:derivation|proof|backward|gradients?|way back)\b", re.MULTILINE | re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.]) (?=[A-Z`\d]|torch )")
 _OF_WAY_BACK = re.compile(r"grad|\bderivatives?\b|\bd\w*/d\w", re.IGNORECASE)
-#: Where another formula begins in the same line.
-_NEXT = re.compile(r"[,;]\s{2,}(?=[\w.]+ *= )|[,;]\s+(?=(?:grad|derivative)[\w.]* *= )")
+#: Where another formula begins in the same line, outside of brackets, and where one of a gradient does, which is hidden
+#: wherever it stands.
+_NEXT = re.compile(r"[,;]\s{2,}(?=[\w.]+(?:, *[\w.]+)* *= )")
+_NEXT_BACK = re.compile(r"[,;]\s+(?=(?:grad|derivative)[\w.]* *= )")
+#: Marks the beginning of brackets, and what is in them.
+_OPEN, _INSIDE = "\1", "\0"
+_BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
+#: The names before a comma that more names of the same formula follow.
+_NAMES = re.compile(r"\s*[\w.]+(?:, *[\w.]+)*")
 #: A sentence about the slope where a function has several.
 _AT_KINKS = re.compile(r"\b(?:tie|ties|tied|kinks?|torch takes)\b")
 _LINE = re.compile(r"(?P<names>[\w.]+(?:, \w+)*)(?:\[[^=]*\])? *=(?!=) ")
@@ -60,10 +67,8 @@ def statement(exercise: Exercise) -> str:
 
 def without_way_back(text: str) -> str:
     """A teacher's docstring, of any layout, without its derivation and the formulas that the output doesn't need."""
-    lines = _up_to(_DERIVATION, _up_to(_DERIVED, text)).splitlines()
-    pieces = [piece for line in lines for piece in _NEXT.split(line)]
     blocks: list[_Formula] = []  # prose has no names
-    for piece in pieces:
+    for piece in _pieces(_up_to(_DERIVATION, _up_to(_DERIVED, text))):
         found = _LINE.match(piece.strip())
         if found:
             blocks.append(_Formula(tuple(found["names"].split(", ")), piece))
@@ -74,6 +79,35 @@ def without_way_back(text: str) -> str:
     kept = _kept([block for block in blocks if block.names])
     shown = [one.text for one in blocks if (one in kept if one.names else not _OF_WAY_BACK.search(one.text))]
     return re.sub(r"\n\s*\n(?=\s*\n)", "\n", "\n".join(shown)).strip()
+
+
+def _pieces(text: str) -> list[str]:
+    """The lines of a text, and of a line with several formulas each of them, indented as the line. A line that begins
+    within brackets is of the one before it.
+    """
+    pieces: list[str] = []
+    outside = "\n\n".join(map(_without_brackets, text.split("\n\n"))).split("\n")
+    for line, bare in zip(text.split("\n"), outside, strict=True):
+        begin = f"{pieces.pop()}\n" if bare.startswith(_INSIDE) else ""
+        indent, start = line[: len(line) - len(line.lstrip())], 0
+        for comma in sorted([*_NEXT.finditer(bare), *_NEXT_BACK.finditer(line)], key=re.Match.start):
+            piece = line[start : comma.start()]
+            if start <= comma.start() and not _NAMES.fullmatch(piece):
+                pieces.append(begin + piece)
+                begin, start = indent, comma.end()
+        pieces.append(begin + line[start:])
+    return pieces
+
+
+def _without_brackets(text: str) -> str:
+    """A text with marks in the place of its brackets and of what is in them."""
+    while (bare := _BRACKETS.sub(_marked, text)) != text:
+        text = bare
+    return text
+
+
+def _marked(brackets: re.Match[str]) -> str:
+    return _OPEN + re.sub(r"[^\n]", _INSIDE, brackets[0][1:])
 
 
 def hints(exercise: Exercise) -> list[str]:
@@ -155,6 +189,7 @@ def _kept(formulas: Sequence[_Formula]) -> set[_Formula]:
     way_back = {name for name in names if name.startswith(("grad", "derivative"))}
     wanted = names & {*OUTPUTS}
     if wanted:
+        formulas = [one for one in formulas if not way_back & {*one.names}]
         while more := {word for one in formulas if wanted & {*one.names} for word in _words(one)} & (
             names - wanted - way_back
         ):
