@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -57,6 +60,36 @@ def test_hand_ins_touch_neither_the_others_nor_the_grades(tmp_path: Path, capsys
     assert carl[1:5] == ["layer_norm", "no", "2", "3"]
     assert carl[5].startswith("grad_input is wrong. This is the right grad_input without")
     assert dora == ["dora.py", "", "no", "0", "0", "dora.py:1: it isn't Python yet: '(' was never closed", "no", ""]
+
+
+#: It starts a process that leaves the session, and one whose parent has ended before.
+STARTER = """
+import subprocess, sys
+for command in ("import time; time.sleep(60)", "import os, time; os.fork() and os._exit(0); time.sleep(60)"):
+    subprocess.Popen([sys.executable, "-c", command], start_new_session=True)
+"""
+
+
+def running(mark: str) -> list[str]:
+    """The processes on Linux with this word in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if mark in path.read_text(errors="replace"):
+                found.append(path.parent.name)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process that leaves its group goes on")
+def test_what_a_hand_in_starts_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_THIS_TEST", str(tmp_path))
+    (tmp_path / "it.py").write_text(layer_norm(RIGHT) + STARTER)
+    (one,) = grade(tmp_path)
+    assert one.solved
+    end = time.monotonic() + 5
+    while running(f"OF_THIS_TEST={tmp_path}") and time.monotonic() < end:
+        time.sleep(0.05)
+    assert running(f"OF_THIS_TEST={tmp_path}") == []
 
 
 def test_folders_without_hand_ins(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TypeAlias
 
 from nn_manual.exercises.running.answer import Answer, Failure
+from nn_manual.exercises.running.marked import VARIABLE, kill_marked
 from nn_manual.exercises.running.request import MARK, Request
 
 #: What a file printed in each case, by its number; under None, before the first one.
@@ -30,14 +31,16 @@ class Worker:
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` is the current one of the process."""
         code = f"import sys; sys.path[:] = {sys.path!r}; from nn_manual.exercises.running.hand_in import main; main()"
-        one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+        self._mark = os.urandom(16).hex()
+        own = {VARIABLE: self._mark}
+        own |= {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env=os.environ | one_thread,
+            env=os.environ | own,
             bufsize=0,
             start_new_session=True,  # Ctrl-C is for the one who asked, who ends it
         )
@@ -80,6 +83,7 @@ class Worker:
                 self._process.kill()
             else:
                 os.killpg(self._process.pid, signal.SIGKILL)
+        kill_marked(self._mark)
 
 
 class _Reader(threading.Thread):
