@@ -29,7 +29,7 @@ def add_exercise_commands(parser: argparse.ArgumentParser) -> None:
     names = parser.add_subparsers(title="commands", metavar="COMMAND")
     begin = names.add_parser("start", help="write the file of an exercise: its derivative is yours to write")
     begin.add_argument("name", metavar="NAME", help="an exercise, as `nn-manual exercise` lists them")
-    begin.add_argument("-o", "--output", type=Path, metavar="FILE", help="the file (default: NAME.py)")
+    begin.add_argument("-o", "--output", type=_path, metavar="FILE", help="the file (default: NAME.py)")
     begin.set_defaults(command=start)
     check = names.add_parser(
         "check",
@@ -37,10 +37,10 @@ def add_exercise_commands(parser: argparse.ArgumentParser) -> None:
         epilog=STATUSES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    check.add_argument("file", type=Path, metavar="FILE", help="the file with your solution")
+    check.add_argument("file", type=_path, metavar="FILE", help="the file with your solution")
     check.add_argument("--watch", action="store_true", help="check at every save, until Ctrl-C")
     check.add_argument(
-        "--picture", type=Path, metavar="FILE", help="draw the Jacobian of the first wrong gradient beside the true one"
+        "--picture", type=_path, metavar="FILE", help="draw the Jacobian of the first wrong gradient beside the true one"
     )
     check.set_defaults(command=check_file)
     hint = names.add_parser("hint", help="one line more of the derivation")
@@ -54,19 +54,26 @@ def add_exercise_commands(parser: argparse.ArgumentParser) -> None:
     make.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=_path,
         required=True,
         metavar="FILE",
         help="the file to hand out; what is right lies beside it, as FILE with the ending .exercise",
     )
     make.set_defaults(command=make_exercise)
     grade = names.add_parser("grade", help="check all files of a folder, each in a process of its own")
-    grade.add_argument("folder", type=Path, metavar="FOLDER", help="the hand-ins: .py files, also in folders of it")
+    grade.add_argument("folder", type=_path, metavar="FOLDER", help="the hand-ins: .py files, also in folders of it")
     grade.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="the grades, as a CSV (default: standard output)"
+        "-o", "--output", type=_path, metavar="FILE", help="the grades, as a CSV (default: standard output)"
     )
     grade.set_defaults(command=grade_folder)
     names.add_parser("list").set_defaults(command=no_list)  # not in the help
+
+
+def _path(text: str) -> Path:
+    """A path of the command line. Raises ConfigError for an empty one, which Path takes for the current folder."""
+    if not text:
+        raise ConfigError("a path is empty: name a file or a folder; the current folder is .")
+    return Path(text)
 
 
 def _say(text: str) -> None:
