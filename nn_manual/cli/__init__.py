@@ -25,7 +25,7 @@ from nn_manual.errors import (
     out_of_memory,
     words_of,
 )
-from nn_manual.messages.text import one_line
+from nn_manual.messages.text import in_lines, one_line
 
 #: What a shell reports for a program that ends because its pipe has no reader: 128 plus the signal's number.
 BROKEN_PIPE = 141
@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     the recorded step, 7 one of several processes was lost, 129, 130 and 143 for SIGHUP, SIGINT and SIGTERM, 141 if the
     reader of a pipe has gone.
 
-    An error is one or a few lines on standard error, never a traceback. Bad usage raises SystemExit(2), as argparse
-    does.
+    An error is one or a few lines on standard error, wrapped for a terminal, never a traceback. Bad usage raises
+    SystemExit(2), as argparse does.
     """
     options = None
     with own_streams() as out:
@@ -57,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             message, status = _ending(error, out)
             if message and not getattr(error, "is_told", False):  # else another process reports it
                 with going_on_without_a_reader():
-                    print("\n".join([f"nn-manual: {message}", *notes_of(error)]), file=sys.stderr)
+                    told = "\n".join([f"nn-manual: {message}", *notes_of(error)])
+                    print(in_lines(told, sys.stderr), file=sys.stderr)
     return status
 
 

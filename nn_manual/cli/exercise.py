@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import functools
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from nn_manual.cli.terminal import going_on_without_a_reader
-from nn_manual.errors import ConfigError, GradientMismatch, NNManualError
-from nn_manual.messages.text import noted, one_line, shell_word, wrapped
-
-#: What the command line puts in front of an error.
-PREFIX = "nn-manual: "
+from nn_manual.errors import ConfigError, GradientMismatch
+from nn_manual.messages.text import one_line, shell_word, wrapped
 
 STATUSES = """\
 exit status of check:
@@ -40,7 +34,10 @@ def add_exercise_commands(parser: argparse.ArgumentParser) -> None:
     check.add_argument("file", type=_path, metavar="FILE", help="the file with your solution")
     check.add_argument("--watch", action="store_true", help="check at every save, until Ctrl-C")
     check.add_argument(
-        "--picture", type=_path, metavar="FILE", help="draw the Jacobian of the first wrong gradient beside the true one"
+        "--picture",
+        type=_path,
+        metavar="FILE",
+        help="draw the Jacobian of the first wrong gradient beside the true one",
     )
     check.set_defaults(command=check_file)
     hint = names.add_parser("hint", help="one line more of the derivation")
@@ -81,22 +78,6 @@ def _say(text: str) -> None:
     print("\n".join(wrapped(one_line(text))))
 
 
-def _in_lines(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """The command, whose errors are wrapped where they go to a terminal, as notes are."""
-
-    @functools.wraps(command)
-    def wrapping(options: argparse.Namespace) -> int:
-        try:
-            return command(options)
-        except NNManualError as error:
-            told = "\n".join(noted(f"{PREFIX}{line}", sys.stderr) for line in str(error).split("\n"))
-            error.args = tuple(line.removeprefix(PREFIX) for line in told.split("\n"))
-            raise
-
-    return wrapping
-
-
-@_in_lines
 def listing(_: argparse.Namespace) -> int:
     """Print the exercises, with what is done in this folder. Returns the exit status."""
     from nn_manual.exercises.commands.progress import listing
@@ -105,13 +86,11 @@ def listing(_: argparse.Namespace) -> int:
     return 0
 
 
-@_in_lines
 def no_list(_: argparse.Namespace) -> int:
     """Say how the list is got: as a command, `list` would be a second way. Raises ConfigError."""
     raise ConfigError("without a command, nn-manual exercise lists the exercises")
 
 
-@_in_lines
 def start(options: argparse.Namespace) -> int:
     """Write the file of an exercise. Returns the exit status."""
     from nn_manual.exercises.commands.starting import start
@@ -122,7 +101,6 @@ def start(options: argparse.Namespace) -> int:
     return 0
 
 
-@_in_lines
 def check_file(options: argparse.Namespace) -> int:
     """Check a file, once or at every save. Returns the exit status."""
     if options.watch and options.picture is not None:
@@ -145,7 +123,6 @@ def check_file(options: argparse.Namespace) -> int:
     return 0 if checked.verdict.passed else GradientMismatch.exit_status
 
 
-@_in_lines
 def show_hint(options: argparse.Namespace) -> int:
     """Print one line more of the derivation. Returns the exit status."""
     from nn_manual.exercises.commands.starting import hint
@@ -154,7 +131,6 @@ def show_hint(options: argparse.Namespace) -> int:
     return 0
 
 
-@_in_lines
 def show_solution(options: argparse.Namespace) -> int:
     """Print our solution. Returns the exit status."""
     from nn_manual.exercises.commands.starting import solution
@@ -163,7 +139,6 @@ def show_solution(options: argparse.Namespace) -> int:
     return 0
 
 
-@_in_lines
 def make_exercise(options: argparse.Namespace) -> int:
     """Write an exercise of a class of the user's own. Returns the exit status."""
     from nn_manual.exercises.commands.made import make
@@ -175,7 +150,6 @@ def make_exercise(options: argparse.Namespace) -> int:
     return 0
 
 
-@_in_lines
 def grade_folder(options: argparse.Namespace) -> int:
     """Check all files of a folder. Returns the exit status."""
     from nn_manual.exercises.commands.grading import grade, write

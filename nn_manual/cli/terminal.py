@@ -112,6 +112,10 @@ class _Silenced:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
+    def isatty(self) -> bool:
+        """Whether it is a terminal: one that somebody has closed is none."""
+        return not is_closed(self._stream) and self._stream.isatty()
+
     def write(self, text: str) -> int:
         """Write `text`, or nothing if that isn't possible."""
         with self._going_silent():

@@ -51,8 +51,14 @@ def wrapped(text: str) -> list[str]:
 
 def noted(text: str, stream: TextIO) -> str:
     """A note as the stream gets it: wrapped for a terminal, and elsewhere one line, which a search finds."""
-    line = one_line(text)
-    return "\n".join(wrapped(line)) if stream.isatty() else line
+    return in_lines(one_line(text), stream)
+
+
+def in_lines(text: str, stream: TextIO) -> str:
+    """Printable lines as the stream gets them: those that are longer than a terminal's are wrapped for one."""
+    if not stream.isatty():
+        return text
+    return "\n".join("\n".join(wrapped(line)) for line in text.split("\n"))
 
 
 def print_note(text: str) -> None:

@@ -8,7 +8,6 @@ import pytest
 from exercise_files import OPEN, RIGHT, VARIANCE, layer_norm
 
 from nn_manual.cli import main
-from nn_manual.messages.text import wrapped
 
 
 @pytest.fixture(autouse=True)
@@ -76,16 +75,6 @@ def test_misuse_gets_one_message(arguments: list[str], message: str, capsys: pyt
     assert printed.err.count("\n") == 1
     assert Path("mine.py").read_text() == "x = (\n"
     assert [*Path().iterdir()] == [Path("mine.py")]
-
-
-def test_an_error_fits_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nn_manual.cli.exercise.noted", lambda text, _: "\n".join(wrapped(text)))
-    Path("a_long_name_of_a_file_in_a_terminal.py").write_text("x = 1\n")
-    assert main(["exercise", "check", "a_long_name_of_a_file_in_a_terminal.py"]) == 2
-    first, *others = capsys.readouterr().err.splitlines()
-    assert first == "nn-manual: a_long_name_of_a_file_in_a_terminal.py: defines no class or operation"
-    assert others
-    assert all(line.startswith("  ") and len(line) <= 80 for line in others)
 
 
 def test_grades_are_printed_or_written(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from slow_cases import slow
 
 from nn_manual.cli import main
 from nn_manual.cli.terminal import own_streams
+from nn_manual.errors import DataError
 
 from .conftest import UNCHECKED, finish, start
 
@@ -157,3 +158,51 @@ def test_a_closed_stream_without_a_descriptor(
     monkeypatch.setattr(sys, "stdout", closed)
     assert main(["list", "losses"]) == 5
     assert capsys.readouterr().err == "nn-manual: standard output was closed by what ran here\n"
+
+
+def test_no_closed_stream_is_asked_whether_it_is_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    assert main(["plot", "nowhere"]) == 5
+
+
+LONG = f"{'a_folder/' * 4}of_a-long name/{'a_file_' * 12}.yaml"
+
+
+@pytest.mark.parametrize("arguments", [["train"], ["plot"], ["exercise", "check"], ["exercise", "grade"]], ids=" ".join)
+def test_an_error_fits_a_terminal(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No word of it is broken: a path can be copied."""
+    assert main([*arguments, LONG]) != 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"nn-manual: {LONG}: ")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert main([*arguments, LONG]) != 0
+    first, *others = capsys.readouterr().err.splitlines()
+    assert len(others) > 1
+    assert first.startswith("nn-manual: ")
+    assert all(line.startswith("  ") for line in others)
+    assert all(len(line) <= 80 or " " not in line.strip() for line in [first, *others])
+    assert [word for line in [first, *others] for word in line.split()] == line.split()
+
+
+def test_a_report_is_wrapped_line_by_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def command(_: object) -> int:
+        error = DataError("a table", "", "  a  b", "word " * 20)
+        error.add_note("in this note " * 8)
+        raise error
+
+    monkeypatch.setattr("nn_manual.cli.commands.schema", command)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert main(["schema"]) == 5
+    assert capsys.readouterr().err.splitlines() == [
+        "nn-manual: a table",
+        "",
+        "  a  b",
+        " ".join(["word"] * 16),
+        "  word word word word",
+        " ".join(["in this note"] * 6) + " in",
+        "  this note in this note",
+    ]
