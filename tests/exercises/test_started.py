@@ -186,3 +186,25 @@ def test_the_end_of_an_operation_of_any_number_of_operands() -> None:
     found = results_of(find_exercise("concatenate").cases()[:1], module(text, "of_many").concatenate, "")[0]
     assert isinstance(found, Failure)
     assert "must end in `return answer, *(backward_of(position) for position in range(len(inputs)))`" in found.words
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("mse_loss", {"backward": "Return grad_prediction.", "backward_target": "Return grad_target."}),
+        ("huber_loss", {"derivative": "Return the derivative of each term with respect to its prediction, shaped as"}),
+        (
+            "one_cycle_lr",
+            {
+                "lr": "Return the learning rate after so many epochs or steps.",
+                "momentum": "Return the momentum after so many epochs or steps.",
+            },
+        ),
+        ("step_lr", {"lr": "Return the learning rate after so many epochs or steps."}),
+        ("linear", {"backward": "Write self.grad.weight and self.grad.bias, return grad_input."}),
+    ],
+)
+def test_each_method_says_what_is_asked_of_it(name: str, asked: dict[str, str]) -> None:
+    own = own_of(name)
+    assert find_exercise(name).taken_out == (*asked,)
+    assert [(vars(own)[method].__doc__ or "").startswith(said) for method, said in asked.items()] == [True] * len(asked)

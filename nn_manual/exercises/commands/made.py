@@ -92,7 +92,7 @@ def _text(exercise: Exercise, file_name: str) -> str:
     parts = [docstring(stated, "    ")] if stated else []
     for one in tree.body[1:] if is_documented else tree.body:
         if isinstance(one, ast.FunctionDef) and one.name in exercise.taken_out:
-            text = opened(method(own, one.name), exercise.wanted())
+            text = opened(method(own, one.name), exercise.asked_of(one.name))
             parts.append(textwrap.indent(text, "    "))
         elif not (isinstance(one, ast.FunctionDef) and one.name in only_back):
             parts.append("\n".join(lines[_first_line(one) - 1 : one.end_lineno]))

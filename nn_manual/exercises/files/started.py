@@ -27,7 +27,7 @@ def started(exercise: Exercise, file_name: str) -> str:
     owner: type = exercise.owner
     given = [one for one in called(owner, exercise.given) if one.name not in exercise.taken_out]
     open_ones = [method(owner, name) for name in exercise.taken_out]
-    heads = [Method(one.name, opened(one, exercise.wanted()), one.module) for one in open_ones]
+    heads = [Method(one.name, opened(one, exercise.asked_of(one.name)), one.module) for one in open_ones]
     methods = [textwrap.indent(one.text.rstrip(), "    ") for one in [*given, *heads]]
     body = "\n\n".join([docstring(_documented(exercise), "    "), *methods])
     first = f"class {exercise.title}({exercise.room}.{exercise.title}):"

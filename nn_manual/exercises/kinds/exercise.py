@@ -118,6 +118,10 @@ class Exercise(ABC):
     def wanted(self) -> str:
         """What the reader's code must do, in a sentence: "Write grad_weight, return grad_input."."""
 
+    def asked_of(self, method: str) -> str:  # noqa: ARG002 - most exercises have one method
+        """What one of the methods must do, in a sentence."""
+        return self.wanted()
+
     def formulas(self) -> list[Formula]:
         """The formulas, where they aren't those of the owner's docstring."""
         return []

@@ -21,6 +21,12 @@ from nn_manual.exercises.kinds.frozen import freeze
 from nn_manual.losses import Loss
 
 SEED = 0
+#: What each method that may be taken out is asked for.
+ASKED = {
+    "derivative": "Return the derivative of each term with respect to its prediction, shaped as the prediction.",
+    "backward": "Return grad_prediction.",
+    "backward_target": "Return grad_target.",
+}
 
 
 class LossExercise(Exercise):
@@ -55,12 +61,14 @@ class LossExercise(Exercise):
         return results
 
     def wanted(self) -> str:
-        """What the method returns."""
-        if self.taken_out == ("derivative",):
-            return "Return the derivative of each term with respect to its prediction, shaped as the prediction."
+        """What the methods return."""
         if "backward_target" in self.taken_out:
             return "Return grad_prediction from backward, and grad_target from backward_target."
-        return "Return grad_prediction."
+        return self.asked_of(*self.taken_out)
+
+    def asked_of(self, method: str) -> str:
+        """What a method returns."""
+        return ASKED[method]
 
 
 def _settings(owner: Any) -> list[Loss]:

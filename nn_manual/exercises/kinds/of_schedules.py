@@ -51,7 +51,11 @@ class ScheduleExercise(Exercise):
         """What the methods return."""
         if "momentum" in self.taken_out:
             return "Return the learning rate from lr, and the momentum from momentum, after so many epochs or steps."
-        return "Return the learning rate after so many epochs or steps."
+        return self.asked_of("lr")
+
+    def asked_of(self, method: str) -> str:
+        """What a method returns."""
+        return f"Return the {'learning rate' if method == 'lr' else 'momentum'} after so many epochs or steps."
 
 
 def _array(values: list[Any]) -> Any:
