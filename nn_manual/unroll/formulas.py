@@ -10,18 +10,8 @@ from itertools import accumulate
 from typing import Any
 
 from nn_manual import optim
-from nn_manual.layers import Layer
-from nn_manual.losses import Loss
+from nn_manual.docstrings import before_derivation, indented_formulas, texts_of_family
 from nn_manual.optim import Optimizer
-
-#: The words that begin the derivation in a docstring.
-DERIVED = ("Derivation", "Source", "Why")
-
-#: The classes whose docstrings state what every component keeps, and no component's formula.
-CONTRACTS = (Layer, Loss, Optimizer)
-
-#: The beginning of a formula.
-FORMULA = re.compile(r"\w+(?:\[[^]]*\])? += ")
 
 
 def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[str]]:
@@ -97,9 +87,9 @@ def _block(owner: type, *, first: bool = False) -> list[str]:
     """The indented lines of the first docstring, of the class or of its bases but the contracts, that has formulas.
     With `first`, only the first block of them.
     """
-    for own in owner.__mro__:
-        text = "" if own in CONTRACTS else inspect.cleandoc(own.__doc__ or "")
-        before = "\n" + _indented(re.split(rf"\n(?:{'|'.join(DERIVED)})\b", text)[0])
+    for text in texts_of_family(owner):
+        begin, *others = before_derivation(text).split("\n\n")
+        before = "\n" + "\n\n".join([indented_formulas(begin), *others])
         if first:
             before = re.split(r"(?m)(?<=\n)\n(?=\S)", before.partition("\n    ")[2])[0]
             before = f"    {before}"
@@ -107,15 +97,6 @@ def _block(owner: type, *, first: bool = False) -> list[str]:
         if any("=" in line for line in lines):
             return lines
     return []
-
-
-def _indented(text: str) -> str:
-    """The text with its formulas indented. They are at the margin if they begin a docstring, or if no other line stands
-    there: cleandoc, and Python from 3.13 on, take away what all lines below the first have in common.
-    """
-    if not FORMULA.match(text) and re.search(r"^    .*=", text, re.MULTILINE):
-        return text
-    return "\n\n".join(textwrap.indent(own, "    " * bool(FORMULA.match(own))) for own in text.split("\n\n"))
 
 
 def _where(line: str, instance: Any, target_kind: str) -> str | None:

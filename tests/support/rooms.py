@@ -11,7 +11,7 @@ COMPARING = TRAINED | {"check.compare"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.conduct", "check.judge"}
 CHECKING = JUDGING | {"check.whole_step"}
 TRAINING = CHECKING | {"data", "step", "trace", "compile", "check.many_steps", "check.sliced_step"}
-EXERCISED = JUDGING | {"check.catalogue", "registry", "config", "exercises.kinds", "exercises.files"}
+EXERCISED = JUDGING | {"check.catalogue", "registry", "config", "docstrings", "exercises.kinds", "exercises.files"}
 RUNNING = TRAINING | {"streams", "registry", "config", "run_directory", "plotting", "trainer"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
@@ -27,6 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ops": ARRAYS,
     "model": FORMULAS | {"streams"},
     "optim": FORMULAS | {"model"},
+    "docstrings": {"layers", "losses", "optim"},
     "data": ARRAYS | {"streams"},
     "registry": TRAINED | {"data"},
     "step": TRAINED,
@@ -50,9 +51,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run": RUNNING,
     "use": RUNNING | {"run"},
     "unroll": TRAINED
-    | {"trace", "streams", "data", "config", "run_directory", "trainer", "run", "check.whole_step"},
-    "exercises.kinds": JUDGING | {"check.catalogue", "registry"},
-    "exercises.files": ARRAYS | {"layers", "losses", "ops", "optim", "exercises.kinds"},
+    | {"trace", "streams", "docstrings", "data", "config", "run_directory", "trainer", "run", "check.whole_step"},
+    "exercises.kinds": JUDGING | {"check.catalogue", "registry", "docstrings"},
+    "exercises.files": ARRAYS | {"layers", "losses", "ops", "optim", "docstrings", "exercises.kinds"},
     "exercises.running": EXERCISED | {"plotting"},
     "exercises.causes": EXERCISED | {"exercises.running"},
     "exercises.verdicts": EXERCISED | {"exercises.running", "exercises.causes", "plotting"},

@@ -15,8 +15,9 @@ from nn_manual.check.catalogue.catalogue import NOT_CHECKED, check_classes
 from nn_manual.check.judge.report import mismatch_of
 from nn_manual.config import classes_in, names_classes
 from nn_manual.config.users_code import placed_words
+from nn_manual.docstrings import text_of
 from nn_manual.errors import ConfigError, raise_if_nobodys_fault
-from nn_manual.exercises.files.source import cleaned, is_of_contract, method, opened, read_names
+from nn_manual.exercises.files.source import is_of_contract, method, opened, read_names
 from nn_manual.exercises.files.started import docstring, head
 from nn_manual.exercises.files.statement import without_way_back
 from nn_manual.exercises.kinds.every_exercise import EXERCISES, taken_out
@@ -88,7 +89,7 @@ def _text(exercise: Exercise, file_name: str) -> str:
     only_back = _only_back(own, tree, exercise.taken_out)
     first = min(one.lineno for one in tree.body) - 1
     is_documented = ast.get_docstring(tree) is not None
-    stated = without_way_back(cleaned(own)) if is_documented else ""
+    stated = without_way_back(text_of(own)) if is_documented else ""
     parts = [docstring(stated, "    ")] if stated else []
     for one in tree.body[1:] if is_documented else tree.body:
         if isinstance(one, ast.FunctionDef) and one.name in exercise.taken_out:

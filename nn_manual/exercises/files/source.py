@@ -13,14 +13,10 @@ from collections.abc import Collection, Iterable, Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from nn_manual.layers import Layer
-from nn_manual.losses import Loss
-from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.docstrings import CONTRACTS, text_of, texts_of_family
 
 #: What a line tells linters and type checkers.
 _FOR_TOOLS = re.compile(r"  # (?:noqa|type: ignore)\b.*")
-
-KINDS: tuple[type, ...] = (Layer, Loss, Optimizer, Scheduler)
 
 
 class Method(NamedTuple):
@@ -75,7 +71,7 @@ def _attributes_of_self(tree: ast.AST) -> Iterator[str]:
 
 def is_of_contract(owner: type, name: str) -> bool:
     """Whether every component of this class's kind has an attribute of this name: so it is no helper."""
-    return any(issubclass(owner, kind) and hasattr(kind, name) for kind in KINDS)
+    return any(issubclass(owner, kind) and hasattr(kind, name) for kind in CONTRACTS)
 
 
 def read_names(tree: ast.AST) -> set[str]:
@@ -155,7 +151,7 @@ def _fields(one: Method) -> str:
     kind: Any = getattr(sys.modules[one.module], ast.unparse(saved), None) if isinstance(saved, ast.Name) else None
     if not hasattr(kind, "_fields"):
         return ""
-    return f"saved.{', .'.join(kind._fields)}: {' '.join(cleaned(kind).split())}"
+    return f"saved.{', .'.join(kind._fields)}: {' '.join(text_of(kind).split())}"
 
 
 def _docstring(*paragraphs: str) -> list[str]:
@@ -167,25 +163,14 @@ def _docstring(*paragraphs: str) -> list[str]:
 
 def plain_text(owner: Any) -> str:
     """The docstring of a class or an operation, and where it has no formulas, that of its base that has some."""
-    own = cleaned(owner)
+    own = text_of(owner)
     if "\n    " in own or not isinstance(owner, type):
         return own
-    texts = [cleaned(base) for base in owner.__mro__[1:] if base not in KINDS]
-    other = next((text for text in texts if "\n    " in text), "")
+    other = next((text for text in texts_of_family(owner) if "\n    " in text), "")
     first, _, rest = other.partition("\n\n")
     if {*re.findall(r"\w+", first)} <= {*re.findall(r"\w+", own)}:
         other = rest  # its first paragraph says nothing more
     return f"{own}\n\n{other}" if other else own
-
-
-def cleaned(documented: Any) -> str:
-    """A docstring without the indentation of its end: one that has nothing but formulas below its first line keeps
-    theirs.
-    """
-    text = (vars(documented).get("__doc__") or "").expandtabs()
-    if not text.rpartition("\n")[2].isspace():
-        return inspect.cleandoc(text)
-    return inspect.cleandoc(f"{text}.").removesuffix(".").rstrip()
 
 
 def leading_to(answer: ast.expr, statements: list[ast.stmt]) -> list[ast.stmt]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from nn_manual.docstrings import text_of
 
 
 class Formula(NamedTuple):
@@ -32,7 +33,7 @@ def formulas(documented: Any) -> Iterator[Formula]:
     """The formulas of a class or an operation: the first indented block of its docstring. Raises ValueError for another
     line in it, and where there is none.
     """
-    paragraphs = inspect.cleandoc(documented.__doc__ or "").split("\n\n")
+    paragraphs = text_of(documented).split("\n\n")
     block = next((paragraph for paragraph in paragraphs if paragraph.startswith("    ")), "")
     if not block:
         raise ValueError(f"{documented.__name__} has no formulas")
