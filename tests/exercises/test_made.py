@@ -218,6 +218,17 @@ def test_what_cannot_be_made(component: str, said: str) -> None:
     assert not Path("it.exercise").exists()
 
 
+def test_a_method_that_nothing_calls_is_not_left_to_the_reader() -> None:
+    unused = "    def derivative(self, saved):\n        return 7 * saved\n\n    def _slope("
+    Path("my_layers.py").write_text(TEACHERS.replace("    def _slope(", unused))
+    with pytest.raises(ConfigError) as caught:
+        make("my_layers.py:Swish", Path("swish.py"))
+    assert str(caught.value) == (
+        "my_layers.py:Swish: derivative is never called, so that nothing would check it: leave it out"
+    )
+    assert not Path("swish.py").exists()
+
+
 @pytest.mark.usefixtures("checks_the_class")
 def test_a_class_that_is_wrong_is_not_handed_out() -> None:
     Path("my_layers.py").write_text(TEACHERS.replace("(gate + self._slope", "(gate - self._slope"))

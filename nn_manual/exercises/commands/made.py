@@ -24,6 +24,7 @@ from nn_manual.exercises.kinds.every_exercise import EXERCISES, taken_out
 from nn_manual.exercises.kinds.exercise import Exercise, Reached
 from nn_manual.exercises.running.reference import ENDING, made_reference, refuse_existing
 from nn_manual.exercises.running.solving import cases_of
+from nn_manual.exercises.running.unused import unused_methods
 from nn_manual.messages.text import one_line, print_note, quoted
 from nn_manual.registry import KINDS, kind_of
 from nn_manual.run_directory.files import write_atomically
@@ -34,8 +35,8 @@ _GONE = "\0"
 
 def make(component: str, output: Path) -> Path:
     """Write the exercise of the class that `FILE.py:Class` names, and say where the results lie. Raises ConfigError
-    for a class of another kind, one that inherits what would be written, one that raises an error, and where one of the
-    two files is there; GradientMismatch for a class that `nn-manual check` finds wrong.
+    for a class of another kind, one that inherits what would be written, or never calls it, one that raises an error,
+    and where one of the two files is there; GradientMismatch for a class that `nn-manual check` finds wrong.
     """
     if not names_classes(component) or ":" not in component:
         raise ConfigError(f"{quoted(component)} names no class: write my_layers.py:Swish")
@@ -48,11 +49,14 @@ def make(component: str, output: Path) -> Path:
         raise ConfigError(f"{component} is a {KINDS[kind].label}, which has no derivative to write")
     exercise = EXERCISES[kind](output.stem, own, taken_out(own, _method(own, EXERCISES[kind].methods, component)))
     try:
-        right = made_reference(exercise, cases_of(exercise, is_made=True))
+        with unused_methods(exercise, own) as unused:
+            right = made_reference(exercise, cases_of(exercise, is_made=True))
     except BaseException as error:  # the class may raise anything
         raise_if_nobodys_fault(error)
         raised = error.error if isinstance(error, Reached) else error
         raise ConfigError(one_line(placed_words(raised, Path(inspect.getfile(own)).parent))) from None
+    if never := [name for name in exercise.taken_out if name in unused]:
+        raise ConfigError(f"{component}: {never[0]} is never called, so that nothing would check it: leave it out")
     _refuse_wrong(own)
     text = _text(exercise, output.name)
     write_atomically(beside, right.to_bytes(exercise, kind.__name__))
