@@ -79,14 +79,14 @@ STUDENTS = {
         ("time * stride", "time", "for stride=1: your code ignores `stride`"),
         ("* step", "* 1", "for dilation=1: your code ignores `dilation`"),
         ("- padding", "", "for padding=0: your code ignores `padding`"),
-        ("weight[channel, :, place]", "weight[channel, :, -1 - place]", "turned round along its last axis"),
+        ("weight[channel, :, place]", "weight[channel, :, -1 - place]", "on the way back, too"),
         ("grad_output.sum(axis=(0, 2))", "grad_output.mean(axis=(0, 2))", "The bias is added at each place"),
         ("grad_output.sum(axis=(0, 2))", "grad_output.sum(axis=2).mean(axis=0)", "the loss has it already"),
         ("_grad_weight(grad_output, x)", "_grad_weight(grad_output, x / len(x))", "the loss has it already"),
         (
             "self._write_grad_weight(grad_output, x)",
             "self._write_grad_weight(grad_output, x)\n    self.grad.weight[...] = self.grad.weight[..., ::-1].copy()",
-            "no kernel turns",
+            "joins each input to the k-th number of its window",
         ),
         (
             "self._write_grad_weight(grad_output, x)",
@@ -208,7 +208,16 @@ STUDENTS = {
         ("slope * number ** (p - 1)", "slope * number ** (p - 1) / p", "the p of number**p isn't"),
         ("number ** (p - 1)", "number / np.where(y == 0, 1, y) ** (2 - p)", "That holds for p = 2 alone"),
         ("scale * grad_output", "grad_output", "its sum was scaled: so is its slope"),
-        ("scale * grad_output", "scale", "without the factor `grad_output`"),
+        (
+            "return self.windows.back([slope * number ** (p - 1) for number in numbers], x.shape[2:])",
+            "grad, (size,), (stride,) = np.zeros_like(x), self.windows.kernel, self.windows._strides\n"
+            "    for i in range(y.shape[2]):\n"
+            "        of_window = slice(i * stride, i * stride + size)\n"
+            "        grad[:, :, of_window] = slope[:, :, i : i + 1] * x[:, :, of_window] ** (p - 1)\n"
+            "    return grad",
+            "A number that lies in several windows",
+        ),
+        ("scale * grad_output", "scale", "comes from above is missing"),
     ),
     "channel_shuffle": Student(
         """

@@ -115,7 +115,7 @@ STUDENTS = {
         ("x <= -3, 0, np.where(x >= 3, 1, middle)", "x >= 3, 1, middle", "Below -3 the output is 0"),
         ("np.where(x <= -3, 0, np.where(x >= 3, 1, middle))", "middle", "The function has three pieces"),
         ("x <= -3", "x < -3", "with `input < -3` in the place of `input <= -3`"),
-        ("g * slope", "slope", "with 1 in the place of `grad_output`"),
+        ("g * slope", "slope", "comes from above is missing"),
     ),
     "multi_margin_loss": Student(
         """

@@ -96,7 +96,8 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `- is_label * sum(pull, axis=1, keepdims=True)`": OWN,
         "with `+ is_label * sum(pull, axis=1, keepdims=True)` in the place of `- is_label * sum(pull, axis=1, "
         "keepdims=True)`": OWN,
-        "with its sign turned": "A score of another class makes the loss larger: its slope is above 0.",
+        "with its sign turned, in grad_prediction":
+            "A score of another class makes the loss larger: its slope is above 0.",
         "with `mean` in the place of `sum`": "The right class's score stands in each term: the gradients are added.",
         "without `/ classes`": "The sum of an example's terms is divided by the number of classes.",
         "row_weight[:, newaxis] * p * lack ** (p - 1) * (lack > 0) / classes => row_weight[:, newaxis] * p * "

@@ -180,6 +180,7 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without the power in `input ** 2`": "The derivative of x**3 is 3 x**2.",
     },
     "hardswish": {
+        "with 1 in the place of `grad_output`": UPSTREAM,
         "input / 3 + 0.5 => (input + 3) / 6":
             "That is the gate alone: by the product rule, (x gate)' = gate + x gate', whose second term is missing.",
         "input / 3 + 0.5 => input / 6":

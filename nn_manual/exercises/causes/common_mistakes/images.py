@@ -14,12 +14,12 @@ OF_LARGEST = (
 LARGEST = "Only the largest number of a window moves its output."
 LARGEST_OF_BIN = "Only the largest number of a bin moves its output."
 BINS = "A mean is divided by how many numbers its own bin has."
-BIN_ENDS = "A bin's beginning is rounded down, its end is rounded up: each number lies in a bin, some in two."
+BIN_ENDS = "A bin's beginning is rounded down, its end is rounded up: each number lies in a bin, some in several."
 COLUMN = "A column has all numbers of the first channel, then those of the next one."
 PLACE_BIAS = "The bias is added at each place of each example: its gradients are added."
 EXAMPLES = "All examples use the same weight: their gradients are added."
 MEAN_OF_EXAMPLES = "The examples' gradients are added: if there is a mean over the batch, the loss has it already."
-FLIPPED = "What was multiplied by weight[k] on the way there is multiplied by it on the way back: no kernel turns."
+FLIPPED = "What was multiplied by weight[k] on the way there is multiplied by weight[k] on the way back, too."
 LAST_OF_EXAMPLES = (
     "(grads[part] @ self._columns(image[part], places.shape[2:]).mT).sum(axis=0) => "
     "(grads[part] @ self._columns(image[part], places.shape[2:]).mT)[-1]"
@@ -65,6 +65,7 @@ MISTAKES = {
         OVERWRITTEN: OVERLAP,
         "times `input`": "The exponent becomes one less: the derivative of x**p is p x**(p - 1).",
         "without `/ norm`": "The derivative of the root is missing: that of total**(1 / p) is output**(1 - p) / p.",
+        "without the factor `grad_output`": UPSTREAM,
         "without the factor `each`": "The derivative of the powers is missing: that of x**p is p x**(p - 1).",
         "part * (each / norm) ** (self.norm_type - 1) => self.norm_type * part * (each / norm) ** (self.norm_type - 1)":
             "The p of number**p is there, the 1 / p of the root isn't.",
@@ -123,7 +124,8 @@ MISTAKES = {
         TURNED_WEIGHT: FLIPPED,
         "(grads[part] @ self._columns(image[part], places.shape[2:]).mT).sum(axis=0) => (grads[part] @ "
         "self._columns(image[part], places.shape[2:]).mT).sum(axis=0).reshape(self.grad.weight.shape)[..., ::-1]"
-        ".reshape(grad_weight.shape)": FLIPPED,
+        ".reshape(grad_weight.shape)":
+            "weight[k] joins each input to the k-th number of its window: the gradient of weight[k] has these pairs.",
     },
     "channel_shuffle": {
         "with `self.groups` in the place of `grad_output.shape[1] // self.groups`":
