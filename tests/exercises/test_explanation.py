@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import mistakes_of_calculus
+import mistakes_of_images
+import mistakes_of_kinks
 import mistakes_of_layers
 import mistakes_of_losses_and_updates
 import mistakes_of_ways_back
@@ -31,6 +33,8 @@ from nn_manual.optim import Optimizer
 
 STUDENTS: dict[str, Student] = {
     **mistakes_of_calculus.STUDENTS,
+    **mistakes_of_images.STUDENTS,
+    **mistakes_of_kinks.STUDENTS,
     **mistakes_of_layers.STUDENTS,
     **mistakes_of_losses_and_updates.STUDENTS,
     **mistakes_of_ways_back.STUDENTS,
@@ -41,6 +45,7 @@ CLASSES = [name for name, exercise in every_exercise().exercises.items() if isin
 LONG = (
     *("rnn", "gru", "lstm", "causal_self_attention", "conv1d", "sgd", "rmsprop", "adam", "lion", "cross_entropy_loss"),
     *("bce_with_logits_loss", "avg_pool1d", "max_pool1d", "embedding"),
+    *("conv_transpose1d", "spectral_norm", "adaptive_max_pool1d", "fractional_max_pool2d", "multi_margin_loss"),
 )
 
 

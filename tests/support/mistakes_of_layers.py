@@ -440,6 +440,18 @@ STUDENTS = {
             "with the sign of `+ (grads[part] @ self._columns(image[part], places.shape[2:]).mT).sum(axis=0)` turned",
         ),
         (
+            "self._write_grad_weight(x, grad_output)",
+            "for own, g in zip(x, grad_output, strict=True):\n        self._write_grad_weight(own[None], g[None])",
+            "All examples use the same weight",
+        ),
+        (
+            "dx = self._image(grad_output, x.shape[2:])",
+            "self.param.weight[...] = self.param.weight[..., ::-1].copy()\n"
+            "    dx = self._image(grad_output, x.shape[2:])\n"
+            "    self.param.weight[...] = self.param.weight[..., ::-1].copy()",
+            "is multiplied by weight[k] on the way back, too",
+        ),
+        (
             'np.einsum("nop->o", grad_output)',
             "grad_output.mean(axis=2).sum(axis=0)",
             "with the mean along the last axis of `grad_output`, in the place of the sum",

@@ -50,19 +50,6 @@ STUDENTS = {
         """,
         ("reshape(saved)", "reshape(saved, order='F')", "with the numbers in the order of columns"),
     ),
-    "local_response_norm": Student(
-        """
-        def backward(self, saved, grad_output):
-            x, base, power = saved
-            over = self._over(grad_output * power * x / base, (self.size - 1) // 2, self.size // 2)
-            return grad_output * power - 2 * self.alpha * self.beta / self.size * x * over
-        """,
-        (
-            "(self.size - 1) // 2, self.size // 2)",
-            "self.size // 2, (self.size - 1) // 2)",
-            "with `over(grad_output * output / base, size // 2, (size - 1) // 2)` in the place of",
-        ),
-    ),
     "unfold": Student(
         """
         def backward(self, saved, grad_output):
@@ -120,29 +107,6 @@ STUDENTS = {
             "grad_input[:, :, -behind:] += grad_output[:, :, -behind:]",
             "The frame at one side has the numbers of the other end",
         ),
-    ),
-    "conv_transpose1d": Student(
-        """
-        def backward(self, saved, grad_output):
-            x, weight = saved, self.param.weight
-            self._write_grad_weight(grad_output, x)
-            if self.bias:
-                self.grad.bias[...] = grad_output.sum(axis=(0, 2))
-            (kernel,), (stride,) = self.windows.kernel, self.windows._strides
-            (padding,), (step,) = self.windows._frame, self.windows._steps
-            grad_input = np.zeros_like(x)
-            of_group = x.shape[1] // self.groups
-            for channel, time, place in np.ndindex(*x.shape[1:], kernel):
-                at = time * stride - padding + place * step
-                outputs = channel // of_group * weight.shape[1] + np.arange(weight.shape[1])
-                if 0 <= at < grad_output.shape[2]:
-                    grad_input[:, channel, time] += grad_output[:, outputs, at] @ weight[channel, :, place]
-            return grad_input
-        """,
-        ("time * stride", "time", "for stride=1: your code ignores `stride`"),
-        ("* step", "* 1", "for dilation=1: your code ignores `dilation`"),
-        ("- padding", "", "for padding=0: your code ignores `padding`"),
-        ("weight[channel, :, place]", "weight[channel, :, -1 - place]", "turned round along its last axis"),
     ),
     "learned_positions": Student(
         """
