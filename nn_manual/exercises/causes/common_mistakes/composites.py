@@ -23,6 +23,8 @@ OF_WAYS = {
 BATCH = "Each example uses the same parameter: the gradients are added over the batch, without a mean."
 PRODUCT_RULE = "d (gate up) = up d gate + gate d up: each factor's gradient has the other one as a factor."
 OTHER_WAY = "is missing: the input goes two ways, and their gradients add."
+ONE_WAY = "The layers run one after the other, so there is one way: nothing goes round a layer."
+PRODUCT = "grad_product is what down_proj.backward returns for grad_output: the gradient of gate * up."
 ONE_PRODUCT = (
     "A feature is in two kinds of products: in some as the first factor, in others as the second. One kind is missing."
 )
@@ -62,6 +64,8 @@ MISTAKES: dict[str, dict[str, str]] = {
         "with `gate` in the place of `up`": PRODUCT_RULE,
         "without `* up`": PRODUCT_RULE,
         "without `* gate`": PRODUCT_RULE,
+        "without the `self.down_proj.backward` of `self.down_proj.backward(of_down, grad_output)`": PRODUCT,
+        "with `grad_output` in the place of `grad_product`": PRODUCT,
         "without `+ self.up_proj.backward(of_up, grad_product * gate)`": f"The way through up_proj {OTHER_WAY}",
         "without `self.gate_proj.backward(of_gate, grad_opened)`": f"The way through gate_proj {OTHER_WAY}",
     },
@@ -71,8 +75,10 @@ MISTAKES: dict[str, dict[str, str]] = {
         "with `grad_output` in the place of `grad`, in grad":
             "Each layer takes the gradient of its own output, which the layer behind it returns: grad_output is that "
             "of the last one alone.",
-        "layer.backward(layer_saved, grad) => grad + layer.backward(layer_saved, grad)":
-            "The layers run one after the other, so there is one way: nothing goes round a layer.",
+        "without the line `grad = layer.backward(layer_saved, grad)`":
+            "grad_output is the gradient of the last layer's output: it goes back through all layers.",
+        "layer.backward(layer_saved, grad) => grad + layer.backward(layer_saved, grad)": ONE_WAY,
+        "plus `grad_output`": ONE_WAY,
         "zip(reversed(self.chain), reversed(saved), strict=True) => zip(reversed(self.layers), "
         "reversed(saved[:len(self.layers)]), strict=True)":
             "The norm behind the layers has a way back, too, and it comes first.",

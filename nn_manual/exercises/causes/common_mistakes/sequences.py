@@ -36,6 +36,7 @@ MISTAKES: dict[str, dict[str, str]] = {
         "grad_output => grad_output * (1 + where(feature % 2 == 0, cos(angle), -sin(angle)))":
             "The waves depend on the time and on the feature, and not on the input: their derivative is 0.",
         "times `waves`": ADDED,
+        "with 0 everywhere": "The waves don't depend on the input, but the output does: it is input + waves.",
     },
     "time_pool": {
         "with `mask` in the place of `weight`":
@@ -43,6 +44,10 @@ MISTAKES: dict[str, dict[str, str]] = {
             "of it, the others none, and of a mean each 1 / lengths.",
         "with `weight > 0` in the place of `weight`":
             "weight is no mask: for the mean it is 1 / lengths, and several largest numbers share the gradient.",
+        "weight => weight / input.shape[1]": "weight has each number's share in it already.",
+        "weight => mask / input.shape[1]": "The mean alone shares the gradient among all times.",
+        "weight => concatenate([0 * mask[:, 1:], mask[:, :1]], axis=1)":
+            "With mode = last alone, the last time has all of the gradient.",
         "with 1 in the place of `grad_output`": "By the chain rule, the weights are multiplied by grad_output.",
     },
     "embedding": {
