@@ -108,16 +108,6 @@ STUDENTS = {
             "The frame at one side has the numbers of the other end",
         ),
     ),
-    "learned_positions": Student(
-        """
-        def backward(self, saved, grad_output):
-            self.grad.weight[...] = 0
-            for example in grad_output:
-                self.grad.weight[: saved[1]] += example
-            return grad_output
-        """,
-        ("+= example", "= example", "with the last of `grad_output` alone, in the place of the sum of all"),
-    ),
     "embedding_bag": Student(
         """
         def backward(self, saved, grad_output):
@@ -134,27 +124,6 @@ STUDENTS = {
             "keeps the last one alone",
         ),
         ("share * grad", "(share if self.mode != 'mean' else (share > 0) / indices.shape[1]) * grad", "padding isn't"),
-    ),
-    "swi_glu": Student(
-        """
-        def backward(self, saved, grad_output):
-            gate, up, of_gate, of_activation, of_up, of_down = saved
-            grad = self.down_proj.backward(of_down, grad_output)
-            opened = self.activation.backward(of_activation, grad * up)
-            return self.gate_proj.backward(of_gate, opened) + self.up_proj.backward(of_up, grad * gate)
-        """,
-        ("self.activation.backward(of_activation, grad * up)", "grad * up", "without the `self.activation.backward`"),
-        ("gate, up, of_gate", "up, gate, of_gate", "with `up` in the place of `gate`, and with `gate`"),
-    ),
-    "residual": Student(
-        """
-        def backward(self, saved, grad_output):
-            grad = grad_output
-            for layer, own in zip(reversed(self.layers), reversed(saved), strict=True):
-                grad = layer.backward(own, grad)
-            return grad_output + grad
-        """,
-        ("grad_output + grad", "grad_output * grad", "with `grad_output * super()"),
     ),
     "adadelta": Student(
         """

@@ -135,6 +135,11 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `sigmoid`": "By the product rule, (x s)' = s + x s': the first term is missing.",
         "sigmoid + output * expit(-input) => sigmoid * expit(-input)": "That is s', the derivative of the sigmoid: the "
         "factor x of x s is forgotten, and with it the product rule.",
+        "with `input` in the place of `output`": "The second term of (x s)' = s + x s' is x s (1 - s), and x s is the "
+        "output.",
+        "without `* expit(-input)`": "s' = s (1 - s), and 1 - s is expit(-x).",
+        "with `- output * expit(-input)` in the place of `+ output * expit(-input)`":
+            "Both terms of the product rule are added.",
     },
     "prelu": {
         "with 0 in the place of `slope * grad_output`": "Below 0 the function has the slope, not 0.",

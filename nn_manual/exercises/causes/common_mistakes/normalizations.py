@@ -10,12 +10,14 @@ DIVIDED = (
     "value is left."
 )
 WEIGHT = "The gradient of the normalized numbers is grad_output times weight."
+SLOPE_FOR_WEIGHT = "output = normalized * weight: the slope for weight is normalized."
+DEVIATION = "The numbers were divided by the standard deviation: so is their gradient."
 
 MISTAKES: dict[str, dict[str, str]] = {
     "rms_norm": {
         "without `- normalized * projection`": "The path through the root mean square is missing.",
         "without `* weight`": WEIGHT,
-        "without `* normalized`, in grad_weight": "output = normalized * weight: the slope for weight is normalized.",
+        "without `* normalized`, in grad_weight": SLOPE_FOR_WEIGHT,
     },
     "layer_norm": {
         "without `- normalized * projection`": VARIANCE,
@@ -34,7 +36,7 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `- grad_mean`": MEAN,
         "with `grad` alone of `grad - grad_mean - normalized * grad_cross`": BOTH,
         "without the factor `across(weight)`": WEIGHT,
-        "without the factor `deviation`": "The numbers were divided by the standard deviation: so is their gradient.",
+        "without the factor `deviation`": DEVIATION,
     },
     "group_norm": {
         "without `- groups(normalized) * projection`": VARIANCE,
