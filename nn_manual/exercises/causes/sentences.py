@@ -35,7 +35,7 @@ def _start(exercise: Exercise, wrong: str) -> str:
         return f"The {wrong} is as if it were the right one"
     if " after step " in wrong:
         return "This is the right step"
-    name = "derivative" if exercise.taken_out == ("derivative",) and wrong != "grad_target" else wrong
+    name = "derivative" if "derivative" in exercise.taken_out and wrong not in ("grad_target", "output") else wrong
     return f"This is the right {name}"
 
 
