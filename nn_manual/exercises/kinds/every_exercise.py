@@ -149,8 +149,8 @@ def _chosen(owner: type, kind: type, method: str) -> type:
 
 
 def taken_out(owner: type, method: str) -> tuple[str, ...]:
-    """What the reader writes: this method, and the one that goes with it. Where forward saves the derivative itself, this
-    is forward: it would show what is asked.
+    """What the reader writes: this method, and the one that goes with it. Where forward saves the derivative itself,
+    this is forward: it would show what is asked.
     """
     if method == "derivative" and inspect.getsource(getattr(owner, method)).rstrip().endswith("return saved"):
         return ("forward", method)
