@@ -133,5 +133,5 @@ def test_the_size_of_a_batch_explains_before_another_name() -> None:
     ]
     assert judge(right, Answer(found), "file").first_words == (
         "grad_prediction is wrong. This is the right grad_prediction with `prediction.shape[0]` in the place of "
-        "`prediction.size`."
+        "`prediction.size`. The mean is over all numbers of the prediction, not over the rows."
     )

@@ -63,7 +63,9 @@ def test_a_notebook_checks_the_function() -> None:
     assert check(own_net()).passed
     verdict = check(own_net(grad_output_1="grad_output_2 * (1 - output_2)"))
     assert verdict.first_wrong == "grad_output_1"
-    assert verdict.explanation[0].endswith("without the power in `output_2 ** 2`.")
+    assert verdict.explanation[0].endswith(
+        "without the power in `output_2 ** 2`. tanh' = 1 - tanh**2, and output_2 is the tanh."
+    )
 
 
 def test_what_was_computed_before_an_unwritten_gradient_is_read_counts() -> None:

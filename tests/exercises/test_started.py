@@ -139,6 +139,16 @@ def test_helpers_of_forward_stand_in_the_file_and_those_of_backward_do_not() -> 
     assert "from nn_manual.layers.fast_forms import mean_over\n" in text
 
 
+def test_forward_is_the_reader_s_where_it_saves_the_derivative() -> None:
+    """GELU's own forward has all of the derivative, which nothing but `return saved` is left of."""
+    exercise = find_exercise("gelu")
+    text = started(exercise, "gelu.py")
+    assert exercise.taken_out == ("forward", "derivative")
+    assert text.count("raise NotImplementedError") == 2
+    assert "density" not in text
+    assert find_exercise("sigmoid").taken_out == ("derivative",)
+
+
 def test_what_is_for_linters_is_left_out() -> None:
     assert "noqa" not in started(find_exercise("one_cycle_lr"), "file.py")
     assert "type: ignore" not in started(find_exercise("embedding"), "file.py")

@@ -221,7 +221,7 @@ STUDENTS = {
         ),
         (" + dvar * 2 * centered / F", "", "without `- normalized * projection`"),
         (" + dmean / F", "", "without `- grad_normalized.mean(axes, keepdims=True)`"),
-        ("dvar * 2 * centered / F", "dvar * centered / F", "divided by 2"),
+        ("dvar * 2 * centered / F", "dvar * centered / F", "with `projection` divided by 2 in `projection ="),
         ("dvar * 2 * centered / F", "dvar * 2 * centered", "with `sum` in the place of `mean`"),
         ("+ dmean / F", "+ dmean", "with `sum` in the place of `mean`"),
         (
@@ -440,6 +440,18 @@ STUDENTS = {
             "with the sign of `+ (grads[part] @ self._columns(image[part], places.shape[2:]).mT).sum(axis=0)` turned",
         ),
         (
+            "self._write_grad_weight(x, grad_output)",
+            "for own, g in zip(x, grad_output, strict=True):\n        self._write_grad_weight(own[None], g[None])",
+            "All examples use the same weight",
+        ),
+        (
+            "dx = self._image(grad_output, x.shape[2:])",
+            "self.param.weight[...] = self.param.weight[..., ::-1].copy()\n"
+            "    dx = self._image(grad_output, x.shape[2:])\n"
+            "    self.param.weight[...] = self.param.weight[..., ::-1].copy()",
+            "is multiplied by weight[k] on the way back, too",
+        ),
+        (
             'np.einsum("nop->o", grad_output)',
             "grad_output.mean(axis=2).sum(axis=0)",
             "with the mean along the last axis of `grad_output`, in the place of the sum",
@@ -549,7 +561,7 @@ STUDENTS = {
         ("dh = dh + grad_output[t]", "dh = grad_output[t]", "without `+ grad_h`"),
         ("dn * r[t]]", "dn]", "without `* r`"),
         ("(1 - n[t] ** 2)", "(1 - n[t])", "without the factor `n`"),
-        ("(before[t] - n[t])", "(n[t] - before[t])", "with its sign turned"),
+        ("(before[t] - n[t])", "(n[t] - before[t])", "with the sign of `dh_da[:, :, 1]` turned in `dh_da[:, :, 1] ="),
         ("dh * (1 - z[t]) * (1 - n", "dh * z[t] * (1 - n", "with `z` in the place of `1 - z`"),
         ("saved.b_n[t] * r[t] * (1 - r[t])", "r[t] * (1 - r[t])", "without `* saved.b_n`"),
         ("+ dh * z[t]", "+ dh * (1 - z[t])", "with `1 - z[t]` in the place of `z[t]`"),
@@ -586,6 +598,7 @@ STUDENTS = {
         ("dh = dh + grad_output[t]", "dh = grad_output[t]", "without `+ grad_after`"),
         ("dc * before * f[t]", "dc * c[t] * f[t]", "with `saved.c` in the place of `c_before`"),
         ("(1 - g[t] ** 2)", "(1 - g[t])", "without the factor `g`"),
+        ("(1 - g[t] ** 2)", "g[t] * (1 - g[t])", "That is the derivative of the sigmoid: g is a tanh."),
         ("dc * g[t] * i[t] * (1 - i[t])", "dc * g[t] * i[t]", "without `* (1 - i)`"),
         ("dh * tc[t] * o[t]", "dh * c[t] * o[t]", "with `saved.c` in the place of `tanh_c`"),
         ("dc = dc * f[t]", "dc = dc * (1 - f[t])", "with `1 - f[t]` in the place of `f[t]`"),

@@ -50,19 +50,6 @@ STUDENTS = {
         """,
         ("reshape(saved)", "reshape(saved, order='F')", "with the numbers in the order of columns"),
     ),
-    "local_response_norm": Student(
-        """
-        def backward(self, saved, grad_output):
-            x, base, power = saved
-            over = self._over(grad_output * power * x / base, (self.size - 1) // 2, self.size // 2)
-            return grad_output * power - 2 * self.alpha * self.beta / self.size * x * over
-        """,
-        (
-            "(self.size - 1) // 2, self.size // 2)",
-            "self.size // 2, (self.size - 1) // 2)",
-            "with `over(grad_output * output / base, size // 2, (size - 1) // 2)` in the place of",
-        ),
-    ),
     "unfold": Student(
         """
         def backward(self, saved, grad_output):
@@ -121,39 +108,6 @@ STUDENTS = {
             "The frame at one side has the numbers of the other end",
         ),
     ),
-    "conv_transpose1d": Student(
-        """
-        def backward(self, saved, grad_output):
-            x, weight = saved, self.param.weight
-            self._write_grad_weight(grad_output, x)
-            if self.bias:
-                self.grad.bias[...] = grad_output.sum(axis=(0, 2))
-            (kernel,), (stride,) = self.windows.kernel, self.windows._strides
-            (padding,), (step,) = self.windows._frame, self.windows._steps
-            grad_input = np.zeros_like(x)
-            of_group = x.shape[1] // self.groups
-            for channel, time, place in np.ndindex(*x.shape[1:], kernel):
-                at = time * stride - padding + place * step
-                outputs = channel // of_group * weight.shape[1] + np.arange(weight.shape[1])
-                if 0 <= at < grad_output.shape[2]:
-                    grad_input[:, channel, time] += grad_output[:, outputs, at] @ weight[channel, :, place]
-            return grad_input
-        """,
-        ("time * stride", "time", "for stride=1: your code ignores `stride`"),
-        ("* step", "* 1", "for dilation=1: your code ignores `dilation`"),
-        ("- padding", "", "for padding=0: your code ignores `padding`"),
-        ("weight[channel, :, place]", "weight[channel, :, -1 - place]", "turned round along its last axis"),
-    ),
-    "learned_positions": Student(
-        """
-        def backward(self, saved, grad_output):
-            self.grad.weight[...] = 0
-            for example in grad_output:
-                self.grad.weight[: saved[1]] += example
-            return grad_output
-        """,
-        ("+= example", "= example", "with the last of `grad_output` alone, in the place of the sum of all"),
-    ),
     "embedding_bag": Student(
         """
         def backward(self, saved, grad_output):
@@ -170,27 +124,6 @@ STUDENTS = {
             "keeps the last one alone",
         ),
         ("share * grad", "(share if self.mode != 'mean' else (share > 0) / indices.shape[1]) * grad", "padding isn't"),
-    ),
-    "swi_glu": Student(
-        """
-        def backward(self, saved, grad_output):
-            gate, up, of_gate, of_activation, of_up, of_down = saved
-            grad = self.down_proj.backward(of_down, grad_output)
-            opened = self.activation.backward(of_activation, grad * up)
-            return self.gate_proj.backward(of_gate, opened) + self.up_proj.backward(of_up, grad * gate)
-        """,
-        ("self.activation.backward(of_activation, grad * up)", "grad * up", "without the `self.activation.backward`"),
-        ("gate, up, of_gate", "up, gate, of_gate", "with `up` in the place of `gate`, and with `gate`"),
-    ),
-    "residual": Student(
-        """
-        def backward(self, saved, grad_output):
-            grad = grad_output
-            for layer, own in zip(reversed(self.layers), reversed(saved), strict=True):
-                grad = layer.backward(own, grad)
-            return grad_output + grad
-        """,
-        ("grad_output + grad", "grad_output * grad", "with `grad_output * super()"),
     ),
     "adadelta": Student(
         """

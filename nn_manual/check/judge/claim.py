@@ -53,9 +53,13 @@ class Claim(ABC):
         `move_grad`.
         """
 
-    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Values:  # noqa: ARG002 - claims of a loss use it
-        """What the loss computes from `factor` times the prediction; nothing where there is no loss."""
-        return {}
+    def of_loss(self, pairs: Sequence[Pair]) -> Sequence[Pair]:  # noqa: ARG002 - a claim without a loss has none
+        """Those of the pairs that a loss computes: these alone change with the prediction."""
+        return []
+
+    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Values:
+        """What the loss computes from `factor` times the prediction."""
+        raise NotImplementedError  # a claim without a loss is never asked
 
     def within_terms(self, failed: Sequence[Pair]) -> frozenset[str]:  # noqa: ARG002 - the claim of a step uses it
         """The names of those of `failed` that are off by a few roundings of the terms that they are made of."""
@@ -124,7 +128,7 @@ class Claim(ABC):
             if overflowed := [pair for pair in failed if not _is_finite(single, pair)]:  # in float64 they needn't
                 yield _of(overflowed, self.moved(DOUBLE, random, random)), None
         yield self.moved(DOUBLE, partial(move_but_ties, seed=number), random), None
-        if number <= NUM_PERTURBATIONS:
+        if number <= NUM_PERTURBATIONS and self.of_loss(failed):
             single, double = (self.of_smaller_prediction(dtype, SMALLER**number) for dtype in (SINGLE, DOUBLE))
             yield single, double
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,12 +24,12 @@ from nn_manual.check.judge.claim import without
 from nn_manual.check.judge.diagnosis import diagnose
 from nn_manual.check.judge.evaluation_claim import EvaluationClaim
 from nn_manual.check.judge.in_float64 import Again
-from nn_manual.check.judge.not_finite import not_finite_words, outside_domain
+from nn_manual.check.judge.not_finite import not_finite_tensor, outside_domain
 from nn_manual.check.judge.report import GradientReport, mismatch_of
 from nn_manual.check.judge.small_parts import doubtful_parts
 from nn_manual.check.judge.step_claim import StepClaim
 from nn_manual.check.judge.vacuous import at_kinks
-from nn_manual.check.judge.verdict import Judgement, judged
+from nn_manual.check.judge.verdict import judged
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.recording import Recording
@@ -42,9 +43,10 @@ from nn_manual.model import Sequential
 class StepVerdict(NamedTuple):
     """What the judge finds of a step.
 
-    `in_double` are its pairs computed again in float64, `wrong` those of them whose formula is wrong. `rounding` has
-    the names of the tensors in question that are off by rounding. `not_finite` says which of them isn't finite though
-    its formula is right. `zeros` are the gradients that are zero in theory, with the scale of their terms.
+    `in_double` are its pairs computed again in float64, `wrong` those of them whose formula is wrong: then nothing else
+    is needed. `rounding` has the names of the tensors in question that are off by rounding. `not_finite` says which of
+    them isn't finite though its formula is right. `zeros` are the gradients that are zero in theory, with the scale of
+    their terms.
     """
 
     in_double: Sequence[Pair] = ()
@@ -127,11 +129,11 @@ class Judge:
         claim = EvaluationClaim(step, lambda: self._again(step, self._made_twins()[0]))
         comparisons = (*report.comparisons, *(compare(*pair) for pair in claim.pairs))
         failed = beyond_tolerance(claim.pairs) if claim.pairs else []
-        try:
-            found = judged(claim, failed) if failed else Judgement()
-        except CannotCompare:
-            found = Judgement()
-        rounding = found.rounding - {pair.quantity.name for pair in found.wrong}
+        rounding = frozenset[str]()
+        with suppress(CannotCompare):
+            if failed:
+                found = judged(claim, failed)
+                rounding = found.rounding - {pair.quantity.name for pair in found.wrong}
         return replace(report, comparisons=comparisons, rounding=report.rounding | rounding)
 
     def report(self, step: Proof, verdict: StepVerdict | None = None) -> GradientReport:
@@ -199,10 +201,14 @@ class Judge:
             return StepVerdict(not_finite=outside)
         numbers = list(itertools.takewhile(_is_finite, failed))
         if not numbers and failed and not failed[0].reference.isfinite().all():
-            return StepVerdict(not_finite=_not_finite(failed[0]))
+            return StepVerdict(not_finite=not_finite_tensor(failed[0]))
         claim = StepClaim(self._made_twins(), step, self._again)
         try:
-            in_double, wrong, rounding = judged(claim, numbers)
+            judgement = judged(claim, numbers)
+            in_double, wrong = judgement.in_double, judgement.wrong
+            if wrong and len(numbers) == len(failed):
+                return StepVerdict(in_double, wrong)
+            rounding = judgement.rounding
         except CannotCompare:
             return StepVerdict()
         not_finite = None
@@ -211,7 +217,7 @@ class Judge:
             # small for our order of operations; else the formula is wrong.
             pair = failed[len(numbers)]
             if not pair.reference.isfinite().all() or (in_double and not wrong):
-                not_finite = _not_finite(pair)
+                not_finite = not_finite_tensor(pair)
         return StepVerdict(in_double, wrong, rounding, not_finite, claim.zero_in_theory(numbers))
 
     def _made_twins(self) -> tuple[Twin, Twin]:
@@ -231,12 +237,6 @@ def _in_float64_instead(
 
 def _is_finite(pair: Pair) -> bool:
     return bool(np.isfinite(pair.ours).all() and pair.reference.isfinite().all())
-
-
-def _not_finite(pair: Pair) -> str:
-    quantity = pair.quantity
-    subject = "the loss" if quantity.name == "loss" else f"{quantity.name} of {quantity.layer}"
-    return f"{subject} {not_finite_words(pair)}"
 
 
 def _diagnosis(failure: Comparison, both: Sequence[Pair], recorded: Recording) -> str:

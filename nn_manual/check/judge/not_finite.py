@@ -23,6 +23,13 @@ def not_finite_words(pair: Pair) -> str:
     return f"can't be judged: it is finite, and {pair.quantity.origin} {found}"
 
 
+def not_finite_tensor(pair: Pair) -> str:
+    """The same, with the tensor's name."""
+    quantity = pair.quantity
+    subject = "the loss" if quantity.name == "loss" else f"{quantity.name} of {quantity.layer}"
+    return f"{subject} {not_finite_words(pair)}"
+
+
 def check_finite(failed: Sequence[Pair]) -> None:
     """Raise NotFiniteError where torch's value isn't finite either: then no formula is wrong, the step is too large."""
     for pair in failed:

@@ -103,6 +103,10 @@ class StepClaim(Claim):
         """As in every claim."""
         return self._moved(self._twins[dtype == SINGLE], move, move_grad)
 
+    def of_loss(self, pairs: Sequence[Pair]) -> Sequence[Pair]:
+        """As in every claim."""
+        return [pair for pair in pairs if pair.quantity.name in self._of_loss]
+
     def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Values:
         """As in every claim."""
         smaller = _with_smaller_prediction(self._recorded, factor)

@@ -47,25 +47,28 @@ def within_terms(double: Twin, step: Proof, failed: Sequence[Pair], parts: Seque
     activations and gradients. `double` is torch's version of the model in float64, whose parameters are overwritten;
     `failed` are tensors of the step, or `parts` of some.
     """
+    cuts = {part.pair.quantity.name: (part.tensor, part.key) for part in parts}
+    truth, ran = _torchs_values(double, step), {calls.label: calls for calls in _that_ran(step)}
+
+    def is_within(pair: Pair, terms: Values) -> bool:
+        tensor, key = cuts.get(pair.quantity.name, (pair.quantity.name, ...))
+        if tensor not in terms or pair.ours.dtype.kind != "f":
+            return False
+        largest = float(terms[tensor][key].max())
+        if calls := ran.get(pair.quantity.layer):
+            largest = min(largest, max(_largest(_given(calls, tensor)), _largest(truth[tensor])))
+        return distance(pair.ours, truth[tensor][key]) <= MARGIN * eps_of(pair.ours.dtype) * largest
+
+    # Measuring the terms takes many reruns. No terms, however large, excuse what is beyond the layer's own numbers.
+    unlimited = {name: np.full(np.shape(values), np.inf) for name, values in truth.items()}
+    failed = [pair for pair in failed if is_within(pair, unlimited)]
     if not failed:
         return frozenset()
-    cuts = {part.pair.quantity.name: (part.tensor, part.key) for part in parts}
-    truth = _torchs_values(double, step)
     terms = _own_terms(step, {pair.quantity.layer for pair in failed}, truth)
     if step.recorded.model.dtype == np.float64:
         for name, sizes in effects_of(functools.partial(_torchs_values, double, step), truth).items():
             terms[name] = np.maximum(terms[name], sizes) if name in terms else sizes
-    ran = {calls.label: calls for calls in _that_ran(step)}
-    explained = set()
-    for pair in failed:
-        tensor, key = cuts.get(pair.quantity.name, (pair.quantity.name, ...))
-        if tensor in terms and pair.ours.dtype.kind == "f":
-            largest = float(terms[tensor][key].max())
-            if calls := ran.get(pair.quantity.layer):
-                largest = min(largest, max(_largest(_given(calls, tensor)), _largest(truth[tensor])))
-            if distance(pair.ours, truth[tensor][key]) <= MARGIN * eps_of(pair.ours.dtype) * largest:
-                explained.add(pair.quantity.name)
-    return frozenset(explained)
+    return frozenset(pair.quantity.name for pair in failed if is_within(pair, terms))
 
 
 def _torchs_values(double: Twin, step: Proof, size: float = 0, seed: int = 0) -> Values:

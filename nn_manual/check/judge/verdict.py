@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from nn_manual.check.compare.comparison import Pair
 from nn_manual.check.compare.worst import beyond_tolerance
@@ -11,14 +12,22 @@ from nn_manual.check.judge.claim import DOUBLE, Claim, without
 from nn_manual.check.judge.rounding import NUM_PERTURBATIONS
 
 
-class Judgement(NamedTuple):
+@dataclass(eq=False)
+class Judgement:
     """What is found about the pairs in question. `in_double` are the claim's pairs computed again in float64, `wrong`
-    those of them whose formula is wrong, `rounding` the names of the pairs in question that are off by rounding alone.
+    those of them whose formula is wrong.
     """
 
-    in_double: Sequence[Pair] = ()
-    wrong: Sequence[Pair] = ()
-    rounding: frozenset[str] = frozenset()
+    in_double: Sequence[Pair]
+    wrong: Sequence[Pair]
+    _find_rounding: Callable[[], frozenset[str]]
+
+    @cached_property
+    def rounding(self) -> frozenset[str]:
+        """The names of the pairs in question that are off by rounding alone. Measuring it takes many reruns. Where a
+        formula is wrong, it only decides the words of some reports, and is measured when it is asked for.
+        """
+        return self._find_rounding()
 
 
 def judged(claim: Claim, failed: Sequence[Pair]) -> Judgement:
@@ -27,14 +36,13 @@ def judged(claim: Claim, failed: Sequence[Pair]) -> Judgement:
     CannotCompare where ours can't be made again in float64.
     """
     in_double: Sequence[Pair] = ()
-    wrong: list[Pair] = []
     if claim.dtype != DOUBLE:
         again = claim.in_float64()
         in_double, doubtful = again.pairs, beyond_tolerance(again.pairs)
-        wrong = without(doubtful, explained(again, doubtful))
-    # Where a formula is wrong, the rest only decides the words of a report: fewer measurements do.
-    rounding = claim.rounding(failed, NUM_PERTURBATIONS) if wrong else explained(claim, failed)
-    return Judgement(in_double, wrong, rounding)
+        if wrong := without(doubtful, explained(again, doubtful)):
+            return Judgement(in_double, wrong, lambda: claim.rounding(failed, NUM_PERTURBATIONS))
+    rounding = explained(claim, failed)
+    return Judgement(in_double, (), lambda: rounding)
 
 
 def explained(claim: Claim, failed: Sequence[Pair]) -> frozenset[str]:

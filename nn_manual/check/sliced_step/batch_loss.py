@@ -112,6 +112,10 @@ class _LossClaim(Claim):
         values = _by_torch(loss_function(self.loss, TORCH_DTYPES[dtype.name]), *given)
         return values | {GRAD_PREDICTION: move_grad(torch.from_numpy(values[GRAD_PREDICTION])).numpy()}
 
+    def of_loss(self, pairs: Sequence[Pair]) -> Sequence[Pair]:
+        """All of them."""
+        return pairs
+
     def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Values:
         """As in every claim."""
         prediction = (factor * self.batch.prediction).astype(self.batch.prediction.dtype)

@@ -70,12 +70,13 @@ class _Structure:
                 raise CannotCompare(f"Sequential gave {calls.label} {words}")
             if not isinstance(calls.input, np.ndarray):
                 raise CannotCompare(f"{owner} gave {calls.label} {type(calls.input).__name__}, not an array")
+            if calls.output is None:  # what a composite can't take doesn't fit its layers either
+                self._check_fit(calls, owner if previous is None else "Sequential")
             for children in filter(None, item.children.values()):
                 if self._failed_forward and not self.calls[children[0].name].num_forwards:
                     continue  # in whatever order the composite runs its layers
                 self._forward_of(children, calls.label)
             if calls.failure and calls.output is None:
-                self._check_fit(calls, owner if previous is None else "Sequential")
                 raise CannotCompare(f"{calls.label}: {calls.failure}")
             _check_output(calls, self.plan.dtype)
         assert calls is not None  # no chain is empty

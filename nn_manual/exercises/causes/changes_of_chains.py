@@ -54,14 +54,14 @@ def of_sum(node: ast.BinOp, sizes: Sequence[str], names: Mapping[str, Any]) -> I
         if base is not None:
             inner = [*terms[:index], (is_minus, base), *terms[index + 1 :]]
             yield instead(node, ast.BinOp(total(inner), ast.Pow(), ast.Constant(2)), ANOTHER)
-        for _, factor in _flat(term, ast.Mult, ast.Div):
+        if base is not None and is_minus and len(terms) == 2 and is_one(terms[0][1]):
+            of_sigmoid = ast.BinOp(base, ast.Mult(), ast.BinOp(ast.Constant(1), ast.Sub(), base))
+            yield instead(node, of_sigmoid, ANOTHER)
+        for factor in {ast.unparse(factor): factor for _, factor in _flat(term, ast.Mult, ast.Div)}.values():
             if len(terms) > 1 and factor is not term and not isinstance(factor, ast.Constant):
                 spread = ast.BinOp(factor, ast.Mult(), total([*terms[:index], *terms[index + 1 :]]))
                 sign_first = ast.BinOp(spread, ast.Sub() if is_minus else ast.Add(), term)
                 yield Change(node, sign_first, f"with {text(factor)} in all terms of {text(node)}", ANOTHER)
-        if base is not None and is_minus and len(terms) == 2 and is_one(terms[0][1]):
-            of_sigmoid = ast.BinOp(base, ast.Mult(), ast.BinOp(ast.Constant(1), ast.Sub(), base))
-            yield instead(node, of_sigmoid, ANOTHER)
         for size in sizes if len(terms) > 2 else ():
             count = ast.parse(size, mode="eval").body
             for factor, mark in ((ast.Div(), "/"), (ast.Mult(), "*")):

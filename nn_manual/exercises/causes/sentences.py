@@ -9,7 +9,8 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.exercises.causes.candidates import Candidate
-from nn_manual.exercises.causes.common_mistakes import reason_for
+from nn_manual.exercises.causes.changes_of_names import SCALED
+from nn_manual.exercises.causes.common_mistakes import TOGETHER, reason_for
 from nn_manual.exercises.kinds.exercise import Case, Exercise, Results
 from nn_manual.exercises.kinds.of_schedules import ScheduleExercise
 from nn_manual.exercises.running.memory import NO_NUMBER, is_memory, kept_as_it_was, never_written
@@ -24,9 +25,9 @@ def sentence(exercise: Exercise, found: Candidate, wrong: str) -> str:
     lines: dict[str, list[str]] = {}
     for (_, change), line in zip(found.edits, found.lines, strict=True):
         lines.setdefault(change.words, []).append(line)
-    parts = [words + _where(list(dict.fromkeys(of_words)), wrong) for words, of_words in lines.items()]
+    parts = [_told(words, list(dict.fromkeys(of_words)), wrong) for words, of_words in lines.items()]
     reason = found.reason or reason_for(exercise, found)
-    return f"{_start(exercise, wrong)} {', and '.join(parts)}.{reason and ' '}{reason}"
+    return f"{_start(exercise, wrong)} {TOGETHER.join(parts)}.{reason and ' '}{reason}"
 
 
 def _start(exercise: Exercise, wrong: str) -> str:
@@ -34,8 +35,23 @@ def _start(exercise: Exercise, wrong: str) -> str:
         return f"The {wrong} is as if it were the right one"
     if " after step " in wrong:
         return "This is the right step"
-    name = "derivative" if exercise.taken_out == ("derivative",) and wrong != "grad_target" else wrong
+    name = "derivative" if "derivative" in exercise.taken_out and wrong not in ("grad_target", "output") else wrong
     return f"This is the right {name}"
+
+
+def _told(words: str, lines: list[str], wrong: str) -> str:
+    """The words of a change, and in which lines it is. Where another line is changed as a whole, it is what this line
+    computes that is changed, and not the tensor.
+    """
+    where = _where(lines, wrong)
+    name, is_assigned, _ = lines[0].partition(" = ")
+    if where and is_assigned and len(lines) == 1:
+        name = f"`{name.removesuffix('[...]')}`"
+        if words == SCALED[0]:
+            words = f"with the sign of {name} turned"
+        elif words.startswith(("times ", "divided by ", "plus ")):
+            words = f"with {name} {words}"
+    return words + where
 
 
 def _where(lines: list[str], wrong: str) -> str:

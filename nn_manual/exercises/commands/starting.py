@@ -99,7 +99,7 @@ def _methods(exercise: Exercise) -> list[Method]:
     reader's class, which derives from ours, it would find ours.
     """
     owner: type = exercise.owner
-    given = {one.name for one in called(owner, exercise.given)}
+    given = {one.name for one in called(owner, set(exercise.given) - {*exercise.taken_out})}
     found = [method(owner, name) for name in exercise.taken_out]
     found += [one for one in called(owner, exercise.taken_out) if one.name not in given | {*exercise.taken_out}]
     named = []

@@ -25,7 +25,8 @@ def started(exercise: Exercise, file_name: str) -> str:
     if isinstance(exercise.owner, Operation):
         return head(exercise, file_name) + _started_operation(exercise)
     owner: type = exercise.owner
-    given = [one for one in called(owner, exercise.given) if one.name not in exercise.taken_out]
+    leading = [name for name in exercise.given if name not in exercise.taken_out]
+    given = [one for one in called(owner, leading) if one.name not in exercise.taken_out]
     open_ones = [method(owner, name) for name in exercise.taken_out]
     heads = [Method(one.name, opened(one, exercise.asked_of(one.name)), one.module) for one in open_ones]
     methods = [textwrap.indent(one.text.rstrip(), "    ") for one in [*given, *heads]]

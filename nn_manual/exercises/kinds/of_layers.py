@@ -120,6 +120,9 @@ class LayerExercise(Exercise):
         """For example "Write self.grad.weight and self.grad.bias, return grad_input."."""
         if self.taken_out == ("one_way_backward",):
             return "Write into `grads` the gradients of `parameters`, in their order, return grad_input."
+        if "forward" in self.taken_out:
+            first = "Return `output, saved` from forward."
+            return f"{first} From derivative, return the derivative of each output with respect to its input."
         if self.taken_out == ("derivative",):
             return "Return the derivative of each output with respect to its input, shaped as the input."
         layers = [layer for layer, _ in self.owner.examples()]

@@ -27,6 +27,7 @@ from nn_manual import (
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.judge.step_check import StepCheck
+from nn_manual.check.judge.step_claim import StepClaim
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
@@ -195,3 +196,19 @@ def test_a_slope_that_vanished_beside_torchs_is_rounding() -> None:
     report = check_gradients(model, MSELoss(), np.full((1, 1), 710.0), np.full((1, 1), -1e5))
     assert report.agrees
     assert "0.grad_input" in report.rounding
+
+
+def test_beside_a_wrong_formula_no_rounding_is_measured_that_no_report_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[np.dtype[Any]] = []
+
+    def counted(self: StepClaim, *arguments: Any) -> Any:
+        moved.append(self.dtype)
+        return right(self, *arguments)
+
+    right = StepClaim.moved
+    monkeypatch.setattr(StepClaim, "moved", counted)
+    model = net("float32")
+    break_gradient(model.layers[2], "grad_weight", lambda grad: 2 * grad)
+    report = check_gradients(model, MSELoss(), *batch("float32"))
+    assert report.failures[0].name == "2.grad_weight"
+    assert set(moved) == {np.dtype(np.float64)}

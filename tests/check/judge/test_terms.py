@@ -15,6 +15,7 @@ from nn_manual import BatchNorm2d, CausalSelfAttention, Layer, Linear, Sequentia
 from nn_manual.arrays import DTYPES, Array, Domain
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.upstream import UpstreamLoss
+from nn_manual.check.judge import terms
 from nn_manual.check.judge.moved import effects_of
 from nn_manual.check.judge.moved_arrays import moved_array
 from nn_manual.check.judge.report import GradientReport
@@ -267,3 +268,19 @@ def test_what_only_moves_numbers_about_rounds_nothing() -> None:
     for found in (np.where(moved > 0, moved, 0), np.concatenate([moved[:3], moved[3:]]), np.flip(np.flip(moved))):
         assert type(found).__name__ == "Moved"
         np.testing.assert_array_equal(np.asarray(found), np.asarray(moved))
+
+
+def test_no_terms_are_measured_of_what_no_terms_would_excuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def counted(run: Any, truth: Any) -> dict[str, Array]:
+        measured.extend(truth)
+        return effects_of(run, truth)
+
+    monkeypatch.setattr(terms, "effects_of", counted)
+    input, grad_output = np.array([[-37.0, -36.0, 1.0]]), np.array([[1.0, 1.0, 1e-20]])
+    for factor, expected in ((1.0, True), (1.01, False)):
+        measured.clear()
+        model = Sequential(OfItsOutput(factor=factor), dtype="float64")
+        assert check_gradients(model, UpstreamLoss(), input, grad_output).agrees == expected
+        assert bool(measured) == expected

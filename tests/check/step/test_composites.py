@@ -212,6 +212,13 @@ def test_what_cannot_be_compared_is_named(wrong: type[Gate], problem: str) -> No
     assert report.problem.startswith(problem)
 
 
+def test_a_composite_that_gets_what_it_cannot_take_is_not_blamed_for_what_it_gives() -> None:
+    model = model_of(WrongChild(Residual(Linear(3, 3)), Tanh()))
+    report = check_gradients(model, MSELoss(), *batch())
+    assert report.problem is not None, str(report)
+    assert report.problem.startswith("1 (WrongChild) gave 1.value (Residual) an input that doesn't fit: ")
+
+
 @dataclass(eq=False)
 class Remembers(Residual):
     """A composite that keeps what must travel in `saved`."""

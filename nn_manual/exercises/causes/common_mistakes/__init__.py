@@ -10,7 +10,9 @@ from nn_manual.exercises.causes.change import Change, text
 from nn_manual.exercises.causes.common_mistakes import (
     calculus,
     classes,
+    composites,
     elementwise,
+    images,
     normalizations,
     sequences,
     updates,
@@ -18,26 +20,28 @@ from nn_manual.exercises.causes.common_mistakes import (
 from nn_manual.exercises.kinds.exercise import Exercise
 
 #: Of each exercise, the sentence for a change. The change is named by its words, "without `* input`", if need be with
-#: what its line computes behind them, "with its sign turned, in grad_b". Or it is written as "formula => wrong
-#: formula", which holds wherever the formula stands: so a mistake that no rule makes has a sentence, too.
+#: what its line computes behind them, "with its sign turned, in grad_b"; two changes by those of both. Or it is written
+#: as "formula => wrong formula", which holds wherever the formula stands: so a mistake that no rule makes has a
+#: sentence, too.
 MISTAKES: Mapping[str, Mapping[str, str]] = {
     **calculus.MISTAKES,
     **classes.MISTAKES,
+    **composites.MISTAKES,
     **elementwise.MISTAKES,
+    **images.MISTAKES,
     **normalizations.MISTAKES,
     **sequences.MISTAKES,
     **updates.MISTAKES,
 }
 ARROW = " => "
+#: Between the words of several changes, as a sentence has them.
+TOGETHER = ", and "
 
 
 def reason_for(exercise: Exercise, candidate: Candidate) -> str:
     """The exercise's sentence for a change; empty where it has none."""
     own = MISTAKES.get(exercise.name, {})
-    several = {change.words for _, change in candidate.edits}
-    if len(several) > 1:
-        return ""
-    words = several.pop()
+    words = TOGETHER.join(dict.fromkeys(change.words for _, change in candidate.edits))
     return own.get(words) or own.get(f"{words}, in {candidate.name}", "")
 
 

@@ -6,6 +6,8 @@ UPSTREAM = "The gradient that comes from above is missing: by the chain rule, ea
 COPIES = "An operand that was broadcast is used several times: its gradient is the sum over them."
 INVERSE = "The way back is the inverse permutation, which is argsort(order)."
 STACKS = "It holds for two matrices. Of a stack, .T reverses all axes, .mT the last two. A vector is a row or column."
+OF_AXIS = "Each part of the array along the axis has its own extreme number."
+TIED = "Tied numbers share one gradient: the parts add up to 1."
 
 MISTAKES: dict[str, dict[str, str]] = {
     "square": {
@@ -69,10 +71,17 @@ MISTAKES: dict[str, dict[str, str]] = {
     },
     "max": {
         "with `argmin` in the place of `argmax`": "Only the largest number moves the answer.",
-        "with `None` in the place of `axis`": "Each part of the array along the axis has its own largest number.",
+        "with `None` in the place of `axis`": OF_AXIS,
         "with `input` in the place of `share`": "The slope is 1 at the largest number, whatever it is.",
-        "chosen(input, argmax, axis) => input == max(input, axis=axis, keepdims=True)": "Tied numbers share one "
-        "gradient: the parts add up to 1.",
+        "chosen(input, argmax, axis) => input == max(input, axis=axis, keepdims=True)": TIED,
+        "without the factor `spread(grad_answer, input.shape, axis)`": UPSTREAM,
+    },
+    "min": {
+        "with `argmax` in the place of `argmin`": "Only the smallest number moves the answer.",
+        "with `None` in the place of `axis`": OF_AXIS,
+        "with its sign turned, in grad_input": "The answer grows where the smallest number does: no sign turns.",
+        "times `input`": "The slope is 1 at the smallest number, whatever it is.",
+        "chosen(input, argmin, axis) => input == min(input, axis=axis, keepdims=True)": TIED,
         "without the factor `spread(grad_answer, input.shape, axis)`": UPSTREAM,
     },
     "transpose": {
@@ -126,6 +135,11 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `sigmoid`": "By the product rule, (x s)' = s + x s': the first term is missing.",
         "sigmoid + output * expit(-input) => sigmoid * expit(-input)": "That is s', the derivative of the sigmoid: the "
         "factor x of x s is forgotten, and with it the product rule.",
+        "with `input` in the place of `output`": "The second term of (x s)' = s + x s' is x s (1 - s), and x s is the "
+        "output.",
+        "without `* expit(-input)`": "s' = s (1 - s), and 1 - s is expit(-x).",
+        "with `- output * expit(-input)` in the place of `+ output * expit(-input)`":
+            "Both terms of the product rule are added.",
     },
     "prelu": {
         "with 0 in the place of `slope * grad_output`": "Below 0 the function has the slope, not 0.",

@@ -5,6 +5,10 @@ from __future__ import annotations
 COUPLED = "Each probability depends on all inputs, through the sum below: the sum over them is missing."
 IGNORED = "Rows that are ignored don't count, and others count by their weights."
 MEAN = "The loss is a mean: each of its terms is divided by their number."
+OWN = (
+    "The right class's score stands in the terms of all others, with a minus: its gradient is the sum of theirs, with "
+    "its sign turned."
+)
 
 MISTAKES: dict[str, dict[str, str]] = {
     "softmax": {
@@ -87,5 +91,24 @@ MISTAKES: dict[str, dict[str, str]] = {
     "bce_with_logits_loss": {
         "without `* pos_weight`": "pos_weight multiplies the terms of the yes.",
         "without the factor `weight`": "Each term is multiplied by its weight.",
+    },
+    "multi_margin_loss": {
+        "without `- is_label * sum(pull, axis=1, keepdims=True)`": OWN,
+        "with `+ is_label * sum(pull, axis=1, keepdims=True)` in the place of `- is_label * sum(pull, axis=1, "
+        "keepdims=True)`": OWN,
+        "with its sign turned, in grad_prediction":
+            "A score of another class makes the loss larger: its slope is above 0.",
+        "with `mean` in the place of `sum`": "The right class's score stands in each term: the gradients are added.",
+        "without `/ classes`": "The sum of an example's terms is divided by the number of classes.",
+        "row_weight[:, newaxis] * p * lack ** (p - 1) * (lack > 0) / classes => row_weight[:, newaxis] * p * "
+        "lack ** (p - 1) * (lack > 0) / (classes - 1)":
+            "The sum is divided by the number of all classes, and the right one is one of them.",
+        "without `/ rows`": MEAN,
+        "(pull - is_label * sum(pull, axis=1, keepdims=True)) / rows => (pull - is_label * sum(pull, axis=1, "
+        "keepdims=True)) / sum(row_weight)": "The mean divides by the number of examples, whatever they weigh.",
+        "without `* p`": "The exponent comes down as a factor: the derivative of lack**2 is 2 lack.",
+        "without `* lack ** (p - 1)`": "Of lack**2 one factor stays: the derivative is 2 lack.",
+        "without `* (lack > 0)`": "Where a class lacks nothing, nothing is lost: the slope is 0 there.",
+        "without the factor `row_weight[:, newaxis]`": "An example weighs as much as its class.",
     },
 }

@@ -9,6 +9,9 @@ SHAPE = "The numbers are right: they only go back into the input's shape."
 UNSCALED = "without the factor `grad_output`"
 BELOW_ZERO = "Left of 0 the slope is another one."
 FALLS = "The difference is prediction less target: with the target its sign turns."
+LARGER = "The answer is the larger operand: the other one doesn't move it."
+SMALLER = "The answer is the smaller operand: the other one doesn't move it."
+TIE = "At a tie both operands have the slope 1/2, as torch takes it: the two add up to 1."
 
 MISTAKES: dict[str, dict[str, str]] = {
     "abs": {
@@ -49,6 +52,37 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `input <= max`": "Above max the answer is constant, too.",
         "without `input >= min`": "Below min the answer is constant, too.",
     },
+    "maximum": {
+        "without the `unbroadcast` of `unbroadcast(where(a > b, grad_answer, "
+        "where(a == b, grad_answer / 2, 0)), a.shape)`": COPIES,
+        "without the `unbroadcast` of `unbroadcast(where(b > a, grad_answer, "
+        "where(a == b, grad_answer / 2, 0)), b.shape)`": COPIES,
+        "with `grad_answer` everywhere, in the place of `where(a > b, grad_answer, "
+        "where(a == b, grad_answer / 2, 0))`": LARGER,
+        "with `grad_answer` everywhere, in the place of `where(b > a, grad_answer, "
+        "where(a == b, grad_answer / 2, 0))`": LARGER,
+        "with `a < b` in the place of `a > b`": LARGER,
+        "with `b < a` in the place of `b > a`": LARGER,
+        "with 1 in the place of `grad_answer`": UPSTREAM,
+        "without `/ 2`": TIE,
+        "with 0 in the place of `where(a == b, grad_answer / 2, 0)`": TIE,
+    },
+    "minimum": {
+        "without the `unbroadcast` of `unbroadcast(where(a < b, grad_answer, "
+        "where(a == b, grad_answer / 2, 0)), a.shape)`": COPIES,
+        "without the `unbroadcast` of `unbroadcast(where(b < a, grad_answer, "
+        "where(a == b, grad_answer / 2, 0)), b.shape)`": COPIES,
+        "with `grad_answer` everywhere, in the place of `where(a < b, grad_answer, "
+        "where(a == b, grad_answer / 2, 0))`": SMALLER,
+        "with `grad_answer` everywhere, in the place of `where(b < a, grad_answer, "
+        "where(a == b, grad_answer / 2, 0))`": SMALLER,
+        "with `a > b` in the place of `a < b`": SMALLER,
+        "with `b > a` in the place of `b < a`": SMALLER,
+        "with 1 in the place of `grad_answer`": UPSTREAM,
+        "without `/ 2`": TIE,
+        "with 0 in the place of `where(a == b, grad_answer / 2, 0)`": TIE,
+    },
+    "identity": {"with 1 in the place of `grad_output`": UPSTREAM},
     "relu": {
         "with `grad_answer` everywhere, in the place of `where(input > 0, grad_answer, 0)`":
             "Left of 0 the answer is constant: its slope is 0.",
@@ -130,5 +164,40 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without the factor `output`": "Each probability weighs its own path.",
         "without `- grad_output`": "The number's own path is missing.",
         "with its sign turned": "softmin is softmax of the negative input: its slopes have the other sign.",
+    },
+    "gelu": {
+        "without `+ input * density`": "By the product rule, (x F)' = F + x F': the second term is missing.",
+        "without `probability`": "By the product rule, (x F)' = F + x F': the first term is missing.",
+        "probability + input * density => density":
+            "That is F', the density: the factor x of x F is forgotten, and with it the product rule.",
+        "probability + input * density => probability + density": "The second term of (x F)' is x F', not F'.",
+        "without `/ (2 * pi) ** 0.5`": "The density's integral is 1: exp(-x**2 / 2) is divided by sqrt(2 pi).",
+        "without `/ 2`": "The normal density is exp(-x**2 / 2) / sqrt(2 pi), with a 2 in the exponent.",
+        "without the factor `slope`": "By the chain rule, the slope of the exponent is a factor.",
+        "slope * expit(exponent) * expit(-exponent) => 2 * expit(exponent) * expit(-exponent)":
+            "By the chain rule, the derivative of what stands in tanh is a factor.",
+        "without the factor `3`": "The derivative of x**3 is 3 x**2.",
+        "without the power in `input ** 2`": "The derivative of x**3 is 3 x**2.",
+    },
+    "hardswish": {
+        "with 1 in the place of `grad_output`": UPSTREAM,
+        "input / 3 + 0.5 => (input + 3) / 6":
+            "That is the gate alone: by the product rule, (x gate)' = gate + x gate', whose second term is missing.",
+        "input / 3 + 0.5 => input / 6":
+            "That is x gate' alone: by the product rule, (x gate)' = gate + x gate', whose first term is missing.",
+        "input / 3 + 0.5 => 1 / 6":
+            "That is the slope of the gate: the factor x of x gate is forgotten, and with it the product rule.",
+        "without `+ 0.5`": "Between -3 and 3 the output is (x**2 + 3 x) / 6: the slope of 3 x / 6 is missing.",
+        "with 0 in the place of `grad_output`": "Above 3 the output is the input: its slope is 1.",
+        "where(input < 3, grad_output * (input / 3 + 0.5), grad_output) => "
+        "where(input < 3, grad_output * (input / 3 + 0.5), grad_output * input)":
+            "Above 3 the output is the input: its slope is 1, not the input.",
+        "with `grad_output * (input / 3 + 0.5)` everywhere, in the place of `where(input < 3, grad_output * (input / 3 "
+        "+ 0.5), grad_output)`": "Above 3 the output is the input: its slope is 1.",
+        "with `where(input < 3, grad_output * (input / 3 + 0.5), grad_output)` everywhere, in the place of "
+        "`where(input <= -3, 0, where(input < 3, grad_output * (input / 3 + 0.5), grad_output))`":
+            "Below -3 the output is 0: so is its slope.",
+        "where(input <= -3, 0, where(input < 3, grad_output * (input / 3 + 0.5), grad_output)) => "
+        "grad_output * (input / 3 + 0.5)": "The function has three pieces: below -3 the slope is 0, above 3 it is 1.",
     },
 }

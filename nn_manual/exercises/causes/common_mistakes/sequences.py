@@ -7,9 +7,49 @@ OF_REPEATED = (
     "An index that stands several times has the gradients of all its places: `weight[index] = ` keeps the last one "
     "alone, and so does `weight[index] += `, where NumPy adds once. np.add.at adds each."
 )
+ADDED = "The output is a sum, and what is added doesn't depend on the input: the slope for the input is 1."
+EACH_EXAMPLE = "Each example uses the same vector of a time: the gradients are added over the batch."
+PADDED_OUTPUT = (
+    "A padded output is 0 whatever the input is: grad_output becomes 0 there before it goes back through the layer."
+)
+MASK_FIRST = (
+    "The mask comes before the way back: a padded time sees the times that count, so its gradient would come to these."
+)
+TRUE_COUNTS = "The mask is true where a time counts, and not where there is padding."
 LATER = "The gradient from the later times is missing: h goes into the next time, too."
 
 MISTAKES: dict[str, dict[str, str]] = {
+    "learned_positions": {
+        "with `mean` in the place of `sum`": f"{EACH_EXAMPLE} There is no mean.",
+        "with the last of `grad_output` alone, in the place of the sum of all":
+            f"{EACH_EXAMPLE} With `=` for `+=`, the last one's is kept alone.",
+        "with the first of `grad_output` alone, in the place of the sum of all": EACH_EXAMPLE,
+        "with the `sum` over axis (0, 1) in the place of `np.sum(grad_output, axis=0)`":
+            "Each time has a vector of its own: the gradients are added over the batch, and not over the times.",
+        "with `0` and `num_positions - time` swapped":
+            "The first rows are used: those that are not, whose gradient is 0, are behind them.",
+        "but for all of `grad_output`: it is `grad_output + weight[:time]`, what forward would make of the gradient":
+            ADDED,
+    },
+    "sinusoidal_positions": {
+        "but for all of `grad_output`: it is `grad_output + waves`, what forward would make of the gradient": ADDED,
+        "grad_output => grad_output * (1 + where(feature % 2 == 0, cos(angle), -sin(angle)))":
+            "The waves depend on the time and on the feature, and not on the input: their derivative is 0.",
+        "times `waves`": ADDED,
+        "with 0 everywhere": "The waves don't depend on the input, but the output does: it is input + waves.",
+    },
+    "time_pool": {
+        "with `mask` in the place of `weight`":
+            "Each number gets as much of the gradient as it has in the output: the last time or the largest number all "
+            "of it, the others none, and of a mean each 1 / lengths.",
+        "with `weight > 0` in the place of `weight`":
+            "weight is no mask: for the mean it is 1 / lengths, and several largest numbers share the gradient.",
+        "weight => weight / input.shape[1]": "weight has each number's share in it already.",
+        "weight => mask / input.shape[1]": "The mean alone shares the gradient among all times.",
+        "weight => concatenate([0 * mask[:, 1:], mask[:, :1]], axis=1)":
+            "With mode = last alone, the last time has all of the gradient.",
+        "with 1 in the place of `grad_output`": "By the chain rule, the weights are multiplied by grad_output.",
+    },
     "embedding": {
         REPEATED: OF_REPEATED,
         "one_hot_product(indices, grads, self.num_embeddings) => one_hot_product(indices, grads, "
@@ -40,6 +80,8 @@ MISTAKES: dict[str, dict[str, str]] = {
             "c goes into the next c times f: so its gradient is multiplied by f on the way back.",
         "without `* (1 - tanh_c * tanh_c)`": "h = o tanh(c): the derivative of tanh is missing.",
         "with `saved.c` in the place of `c_before`": "The forget gate multiplies the c of the time before.",
+        "without the factor `g`": "g must be squared: tanh' = 1 - tanh**2.",
+        "with `g * (1 - g)` in the place of `1 - g * g`": "That is the derivative of the sigmoid: g is a tanh.",
         "with `saved.c` in the place of `tanh_c`": "The output gate multiplies tanh(c), not c.",
     },
     "causal_self_attention": {
@@ -49,6 +91,12 @@ MISTAKES: dict[str, dict[str, str]] = {
         "grad_scores.mT @ query[part] => grad_scores.mT @ query[part] / math.sqrt(query.shape[-1])":
             "The query that is saved is scaled already, and the gradient of the key is made of it.",
         "without `- mean`": "Each probability depends on all scores of its row: softmax's sum is missing.",
+    },
+    "padded_causal_self_attention": {
+        "with `grad_output` in the place of `kept(grad_output, saved.counts)`": PADDED_OUTPUT,
+        "SelfAttention.backward(self, saved, kept(grad_output, saved.counts)) => "
+        "kept(SelfAttention.backward(self, saved, grad_output), saved.counts)": MASK_FIRST,
+        "kept(grad_output, saved.counts) => kept(grad_output, ~saved.counts)": TRUE_COUNTS,
     },
     "dropout": {
         "without `* mask`": "What was dropped has no gradient.",
