@@ -211,6 +211,7 @@ def test_the_end_of_an_operation_of_any_number_of_operands() -> None:
             },
         ),
         ("step_lr", {"lr": "Return the learning rate after so many epochs or steps."}),
+        ("gelu", {"forward": "Return `output, saved`: what", "derivative": "Return the derivative of each output"}),
         ("linear", {"backward": "Write self.grad.weight and self.grad.bias, return grad_input."}),
     ],
 )

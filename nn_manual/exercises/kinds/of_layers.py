@@ -124,7 +124,7 @@ class LayerExercise(Exercise):
             first = "Return `output, saved` from forward."
             return f"{first} From derivative, return the derivative of each output with respect to its input."
         if self.taken_out == ("derivative",):
-            return "Return the derivative of each output with respect to its input, shaped as the input."
+            return self.asked_of("derivative")
         layers = [layer for layer, _ in self.owner.examples()]
         own = dict.fromkeys(name for layer in layers for name in layer.parameter_shapes())
         names = [written_gradient(f"grad_{name}") for name in own]
@@ -133,6 +133,14 @@ class LayerExercise(Exercise):
         if not names or layers[0].children():
             return f"{returned[0].upper()}{returned[1:]}."
         return f"Write {listed(names)}, {returned}."
+
+    def asked_of(self, method: str) -> str:
+        """The same of one method."""
+        if method == "forward":
+            return "Return `output, saved`: what derivative needs is saved."
+        if method == "derivative":
+            return "Return the derivative of each output with respect to its input, shaped as the input."
+        return self.wanted()
 
 
 def _parameters(model: Sequential) -> dict[str, Array]:
