@@ -66,14 +66,6 @@ class OfRows(Layer):
         normalized = np.divide(centered, std, out=centered)
         return normalized, std, mean, variance
 
-    def _grad_of_rows(self, grad_normalized: Array, normalized: Array, std: Array) -> Array:
-        """`grad_input`."""
-        grad_input: Array = grad_normalized - mean_over(grad_normalized, 1)
-        projection = mean_over(grad_normalized * normalized, 1)
-        grad_input -= normalized * projection
-        grad_input /= std
-        return grad_input
-
 
 @dataclass(eq=False)
 class LayerNorm(OfRows, OverLastDimensions):
@@ -165,6 +157,14 @@ class LayerNorm(OfRows, OverLastDimensions):
                 sum_rows(grad_rows, out=self.grad.bias.reshape(-1))
             grad_normalized = grad_rows * self.param.weight.ravel()
         return self._grad_of_rows(grad_normalized, normalized, std).reshape(grad_output.shape)
+
+    def _grad_of_rows(self, grad_normalized: Array, normalized: Array, std: Array) -> Array:
+        """`grad_input`."""
+        grad_input: Array = grad_normalized - mean_over(grad_normalized, 1)
+        projection = mean_over(grad_normalized * normalized, 1)
+        grad_input -= normalized * projection
+        grad_input /= std
+        return grad_input
 
 
 @dataclass(eq=False)

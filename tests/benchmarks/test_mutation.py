@@ -208,6 +208,11 @@ def test_a_return_of_nothing_computes_nothing() -> None:
     assert "self.total -= float(input.sum())" in {mutant.mutated for mutant in found}
 
 
+def test_a_method_that_no_example_runs_has_no_mutants() -> None:
+    with pytest.raises(ValueError, match="no example of Counts runs its count"):
+        next(mutants(Counts, "count", (), RETURNS, lambda changed: changed().forward(np.ones(3))))
+
+
 class Moved(Doubled):
     """A layer that gives on what its base computes."""
 

@@ -61,6 +61,8 @@ def mutants(
         run(replace_method(owner, method, _compiled(function, ast.unparse(changed), names)))
 
     values = observe(tree, install)
+    if not values:
+        raise ValueError(f"no example of {owner.__name__} runs its {method}")
     seen = {ast.unparse(tree)}
     for statement in statements(tree):
         of_all = _computed(tree, statement, returns, tensors, lambda _: True)
