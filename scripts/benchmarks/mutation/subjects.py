@@ -23,7 +23,7 @@ from nn_manual.check.whole_step.gradients import check_gradients
 from nn_manual.defaults import defines
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Sigmoid, Tanh
-from nn_manual.layers.composite import buffer_names
+from nn_manual.layers.composite import buffer_names, has_buffers
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, Optimizer, Scheduler
@@ -160,12 +160,23 @@ def _loss(owner: type[Loss]) -> Subject:
 def _not_before(
     owner: type, kind: type, known: dict[str, tuple[Returns, frozenset[str]]]
 ) -> dict[str, tuple[Returns, frozenset[str]]]:
-    """Those of the known methods that a class has. What several have from one base is mutated in the first of them."""
+    """Those of the known methods that a class has. What several have from one base is mutated in the first of them, and
+    a layer's helper again in the first that has buffers, which may be made of what others don't use.
+    """
     classes: list[type] = list(components(kind).values())
     before = classes[: classes.index(owner)] if owner in classes else []
     others = [other for other in before if not issubclass(other, owner)]  # which has the owner's methods
-    own = [name for name in known if not any(_same(owner, base, name) for base in [kind, *others])]
+    alike = [other for other in others if _with_buffers(other)] if _with_buffers(owner) else others
+    own = [
+        name
+        for name in known
+        if not any(_same(owner, base, name) for base in [kind, *(alike if name in LAYER_HELPERS else others)])
+    ]
     return {name: known[name] for name in own}
+
+
+def _with_buffers(owner: type) -> bool:
+    return issubclass(owner, Layer) and any(has_buffers(layer) for layer, _ in owner.examples())
 
 
 def _optimizer(owner: type[Optimizer]) -> Subject:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from benchmarks.mutation.survivors_of_activations import ACTIVATIONS, COMMUTES, SAME_SIGN
 from benchmarks.mutation.survivors_of_images import IMAGES
 from benchmarks.mutation.survivors_of_losses import LOSSES
+from benchmarks.mutation.survivors_of_normalizations import NORMALIZATIONS
 from benchmarks.mutation.survivors_of_recurrent import EACH_ROW, LEFT_OVER, RECURRENT, SWAPPED
 
 MASK = "input > 0 exactly where maximum(input, 0) > 0"
@@ -49,7 +50,6 @@ TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 OFFSET = "offset(scores.shape[-1], scores.dtype, self.is_causal, self.window, num_slopes)"
 QUOTIENT = "the exponentials and their sum are scaled by the same factor, which cancels in their quotient"
 BOTH_SIGNS = "both matrices change their sign, so their product with the image doesn't change"
-CENTERED = "sum((c + e) * c) = sum(c * c) + e * sum(c) for any number e, and the centered numbers c add up to 0"
 NO_DECAY = "without weight decay the line multiplies by 1 - lr * 0 = 1"
 CONSTANT = "it is the same number in each step"
 WHOLE = "which of two whole numbers is the larger doesn't change if 1e-8, or a thousandth of 1, is added to one of them"
@@ -143,10 +143,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ): NO_LENGTHS,
     ("Sequential.backward_parameters", "filled(number)", "pass"): BEGINS_LATER,
     ("Sequential.backward_parameters", "filled is not None", "False"): BEGINS_LATER,
-    **{
-        ("BatchNorm1d.forward", "variance = mean_over(centered * centered, axes)", f"variance = mean_over({mutated}, axes)"): CENTERED
-        for mutated in ("(centered + 1e-08) * centered", "centered * (centered + 1e-08)")
-    },
     **{
         (f"BatchNorm1d.{method}", f"axes = self._axes({array})", f"axes = self._axes({mutated})"): OF_SHAPE
         for method, array in (("forward", "input"), ("backward", "normalized"))
@@ -855,5 +851,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     **ACTIVATIONS,
     **IMAGES,
     **LOSSES,
+    **NORMALIZATIONS,
     **RECURRENT,
 }

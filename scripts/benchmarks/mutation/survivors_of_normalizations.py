@@ -1,0 +1,52 @@
+"""Mutants of the normalizations that compute the same: each with the proof."""
+
+# ruff: noqa: E501 - a line of the package is cited as it is
+
+from __future__ import annotations
+
+from benchmarks.mutation.survivors_of_activations import COMMUTES
+
+CENTERED = "sum((c + e) * c) = sum(c * c) + e * sum(c) for any number e, and the centered numbers c add up to 0"
+COLUMN = "it is a column, (rows, 1): its transpose has the same numbers in the same order"
+NOT_USED = "GroupNorm takes normalized and std alone; InstanceNorm, whose running values the others are, has this mutant again"
+
+RETURNED = "return (normalized, std, mean, variance)"
+
+#: The proof, as in survivors.py.
+NORMALIZATIONS: dict[tuple[str, str, str], str] = {
+    **{
+        ("BatchNorm1d.forward", "variance = mean_over(centered * centered, axes)", f"variance = mean_over({mutated}, axes)"): CENTERED
+        for mutated in ("(centered + 1e-08) * centered", "centered * (centered + 1e-08)")
+    },
+    **{
+        (f"{owner}._normalized_rows", "variance = mean_over(centered * centered, 1)", f"variance = mean_over({mutated}, 1)"): CENTERED
+        for owner in ("GroupNorm", "InstanceNorm1d")
+        for mutated in (
+            *("(centered + 1e-08) * centered", "centered * (centered + 1e-08)", "input * centered", "centered * input"),
+        )
+    },
+    (
+        "GroupNorm.backward",
+        "scale = 1 / std.reshape(batch, self.num_rows, 1)",
+        "scale = 1 / std.T.reshape(batch, self.num_rows, 1)",
+    ): COLUMN,
+    ("GroupNorm.backward", "size = max(1, shape[2] * places)", "size = max(shape[2] * places, 1)"): COMMUTES,
+    **{
+        (f"{owner}._normalized_rows", RETURNED, "return (normalized, std.T, mean, variance)"): COLUMN
+        for owner in ("GroupNorm", "InstanceNorm1d")
+    },
+    **{
+        ("GroupNorm._normalized_rows", RETURNED, f"return (normalized, std, {mutated}, variance)"): NOT_USED
+        for mutated in (
+            *("-mean", "mean * 1.001", "mean * 2", "mean + 1e-08", "mean.T", "previous(self, mean)", "input", "centered"),
+            *("variance", "std", "normalized"),
+        )
+    },
+    **{
+        ("GroupNorm._normalized_rows", RETURNED, f"return (normalized, std, mean, {mutated})"): NOT_USED
+        for mutated in (
+            *("-variance", "variance * 1.001", "variance * 2", "variance + 1e-08", "variance.T"),
+            *("previous(self, variance)", "input", "mean", "centered", "std", "normalized"),
+        )
+    },
+}
