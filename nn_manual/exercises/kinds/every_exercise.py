@@ -149,9 +149,9 @@ def _chosen(owner: type, kind: type, method: str) -> type:
 
 
 def taken_out(owner: type, method: str) -> tuple[str, ...]:
-    """What the reader writes: this method, and the one that goes with it."""
-    with_it = {"backward": "backward_target", "lr": "momentum"}.get(method)
-    return (method, with_it) if with_it is not None and with_it in vars(owner) else (method,)
+    """What the reader writes: this method, and those that go with it."""
+    with_it = {"backward": ("backward_target",), "lr": ("momentum", "observe")}.get(method, ())
+    return (method, *(other for other in with_it if other in vars(owner)))
 
 
 def _chapter_of(exercise: Exercise) -> str:

@@ -1,4 +1,4 @@
-"""Schedules as exercises: the reader writes lr, and momentum where the schedule moves it."""
+"""Schedules as exercises: the reader writes lr, momentum where the schedule moves it, and observe where it has one."""
 
 from __future__ import annotations
 
@@ -51,6 +51,8 @@ class ScheduleExercise(Exercise):
         """What the methods return."""
         if "momentum" in self.taken_out:
             return "Return the learning rate from lr, and the momentum from momentum, after so many epochs or steps."
+        if "observe" in self.taken_out:
+            return "Return the learning rate from lr, by what observe has noted of the validation losses."
         return "Return the learning rate after so many epochs or steps."
 
 
