@@ -10,6 +10,7 @@ from typing import Any
 import mistakes_of_calculus
 import mistakes_of_layers
 import mistakes_of_losses_and_updates
+import mistakes_of_optimizers
 import mistakes_of_ways_back
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ STUDENTS: dict[str, Student] = {
     **mistakes_of_calculus.STUDENTS,
     **mistakes_of_layers.STUDENTS,
     **mistakes_of_losses_and_updates.STUDENTS,
+    **mistakes_of_optimizers.STUDENTS,
     **mistakes_of_ways_back.STUDENTS,
 }
 #: The exercises that have methods.
@@ -40,7 +42,8 @@ CLASSES = [name for name, exercise in every_exercise().exercises.items() if isin
 #: Exercises whose explanations take a tenth of a second and more: the quick tests have their first mistake.
 LONG = (
     *("rnn", "gru", "lstm", "causal_self_attention", "conv1d", "sgd", "rmsprop", "adam", "lion", "cross_entropy_loss"),
-    *("bce_with_logits_loss", "avg_pool1d", "max_pool1d", "embedding"),
+    *("bce_with_logits_loss", "avg_pool1d", "max_pool1d", "embedding", "adadelta", "adagrad", "adamax"),
+    *("radam", "asgd", "nadam", "rprop", "muon", "adafactor"),
 )
 
 

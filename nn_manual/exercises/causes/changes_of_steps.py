@@ -13,10 +13,11 @@ OLD = "old_"
 
 
 def of_steps(units: Sequence[ast.Assign], vectors: Collection[str]) -> Iterator[Candidate]:
-    """A vector or the parameter as it was before the step, a line computed again behind others, and a decay apart from
-    the gradient or with it.
+    """A vector or the parameter as it was before the step, a new vector too early, a line computed again behind others,
+    and a decay apart from the gradient or with it.
     """
     yield from _old_vectors(units, [*vectors, "param"])
+    yield from _new_vectors(units, vectors)
     yield from _again(units, vectors)
     yield from _decoupled(units)
     yield from _coupled(units)
@@ -29,6 +30,20 @@ def _old_vectors(units: Sequence[ast.Assign], vectors: Collection[str]) -> Itera
         changes = [
             (index, Change(node, ast.Name(f"{OLD}{vector}", ast.Load()), words, TURNED))
             for index in range(place + 1, len(units))
+            for node in _reads(units[index].value, vector)
+        ]
+        if changes:
+            yield _several(units, changes, TURNED)
+
+
+def _new_vectors(units: Sequence[ast.Assign], vectors: Collection[str]) -> Iterator[Candidate]:
+    for vector in vectors:
+        places = [index for index, unit in enumerate(units) if _name(unit) == vector]
+        words = f"with the new `{vector}` in the place of the one before the step,"
+        changes = [
+            (index, Change(node, units[places[-1]].value, words, TURNED))
+            for index in range(places[-1] if places else 0)
+            if index not in places
             for node in _reads(units[index].value, vector)
         ]
         if changes:

@@ -15,8 +15,9 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 
 SEED = 0
-#: Enough for a count of steps that is off by one, and for a state that is kept or lost, to show.
-NUM_STEPS = 5
+#: Enough for a count of steps that is off by one, and for a state that is kept or lost, to show; and RAdam's formula is
+#: another one from the sixth step on.
+NUM_STEPS = 7
 #: The kinds of gradients. Scattered ones make the parameters diverge.
 KINDS = ("random", "negative", "tied", "zero", "tiny")
 

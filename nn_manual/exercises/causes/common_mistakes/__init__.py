@@ -12,6 +12,7 @@ from nn_manual.exercises.causes.common_mistakes import (
     classes,
     elementwise,
     normalizations,
+    schedules,
     sequences,
     updates,
 )
@@ -25,6 +26,7 @@ MISTAKES: Mapping[str, Mapping[str, str]] = {
     **classes.MISTAKES,
     **elementwise.MISTAKES,
     **normalizations.MISTAKES,
+    **schedules.MISTAKES,
     **sequences.MISTAKES,
     **updates.MISTAKES,
 }
