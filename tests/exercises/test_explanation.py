@@ -11,6 +11,7 @@ import mistakes_of_calculus
 import mistakes_of_layers
 import mistakes_of_losses_and_updates
 import mistakes_of_optimizers
+import mistakes_of_schedules
 import mistakes_of_ways_back
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ STUDENTS: dict[str, Student] = {
     **mistakes_of_layers.STUDENTS,
     **mistakes_of_losses_and_updates.STUDENTS,
     **mistakes_of_optimizers.STUDENTS,
+    **mistakes_of_schedules.STUDENTS,
     **mistakes_of_ways_back.STUDENTS,
 }
 #: The exercises that have methods.
@@ -43,7 +45,7 @@ CLASSES = [name for name, exercise in every_exercise().exercises.items() if isin
 LONG = (
     *("rnn", "gru", "lstm", "causal_self_attention", "conv1d", "sgd", "rmsprop", "adam", "lion", "cross_entropy_loss"),
     *("bce_with_logits_loss", "avg_pool1d", "max_pool1d", "embedding", "adadelta", "adagrad", "adamax"),
-    *("radam", "asgd", "nadam", "rprop", "muon", "adafactor"),
+    *("radam", "asgd", "nadam", "rprop", "muon", "adafactor", "cosine_annealing_warm_restarts"),
 )
 
 
