@@ -186,3 +186,10 @@ def test_the_end_of_an_operation_of_any_number_of_operands() -> None:
     found = results_of(find_exercise("concatenate").cases()[:1], module(text, "of_many").concatenate, "")[0]
     assert isinstance(found, Failure)
     assert "must end in `return answer, *(backward_of(position) for position in range(len(inputs)))`" in found.words
+
+
+def test_what_a_schedule_notes_is_the_readers_to_write() -> None:
+    text = started(find_exercise("reduce_lr_on_plateau"), "file.py")
+    assert "def observe(self, validation_loss: float) -> None:" in text
+    assert "num_reductions counts" in text  # the name that observe and lr have in common
+    assert "observe" not in started(find_exercise("step_lr"), "file.py")

@@ -205,6 +205,62 @@ STUDENTS = {
         """,
         ("low, high = self.etas", "high, low = self.etas", "with the two numbers of `etas` exchanged"),
         ("self.maximize else grad", "False else grad", "with `grad` in the place of `-grad if self.max"),
-        ("before[...] = np", "before = np", "prev keeps its old numbers"),
+        ("before[...] = np", "before = np", "into prev, or only multiples of its zeros."),
+        ("np.where(same < 0, 0, g)", "g", "as if there were no gradient before."),
+        ("param -= np.sign(before) * size", "param -= np.sign(g) * size", "the sign has changed, no step is made."),
+        ("param -= np.sign(before) * size", "param -= before * size", "step_size says how far."),
+        ("np.sign(before) * size", "self.lr * np.sign(before) * size", "step_size is the whole step"),
+        ('coefficients["initial"]', "self.lr", "in the first step alone."),
+    ),
+    "muon": Student(
+        """
+        def move(self, param, grad, vectors, coefficients):
+            m, (a, b, c) = vectors["momentum_buffer"], self.ns_coefficients
+            m[...] = self.momentum * m + (1 - self.momentum) * grad
+            g = self.momentum * m + (1 - self.momentum) * grad if self.nesterov else m
+            is_tall = param.shape[0] > param.shape[1]
+            x = (g.T if is_tall else g) / max(np.linalg.norm(g), self.eps)
+            for _ in range(self.ns_steps):
+                gram = x @ x.T
+                x = a * x + (b * gram + c * gram @ gram) @ x
+            rows, columns = param.shape
+            ratio = np.sqrt(max(1, rows / columns))
+            if self.adjust_lr_fn == "match_rms_adamw":
+                ratio = 0.2 * np.sqrt(max(rows, columns))
+            param -= self.lr * (self.weight_decay * param + ratio * (x.T if is_tall else x))
+        """,
+        ("np.linalg.norm(g)", "np.linalg.norm(g, 2)", "no singular value is larger"),
+        ("c * gram @ gram", "c * gram * gram", "A product of matrices squares the singular values"),
+        ("* m + (1 - self.momentum) * grad\n    g", "* m + grad\n    g", "The buffer is a mean"),
+        ("rows / columns", "columns / rows", "not a wide one."),
+        ("+ ratio * (x", "+ (x", "steps of matrices of all shapes"),
+        ("range(self.ns_steps)", "range(5)", "your code ignores `ns_steps`"),
+    ),
+    "adafactor": Student(
+        """
+        def move(self, param, grad, vectors, coefficients):
+            t = self.num_steps + 1
+            g = -grad if self.maximize else grad
+            add = t**self.beta2_decay
+            size = max(self.eps2, np.sqrt(np.mean(param**2))) * min(self.lr, t**-0.5)
+            param *= 1 - self.lr * self.weight_decay
+            if param.ndim == 1:
+                v = vectors["variance"]
+                v[...] = (1 - add) * v + add * g**2
+            else:
+                rows, columns = self.leading(vectors["row_var"], -1), self.leading(vectors["col_var"], -2)
+                rows[...] = (1 - add) * rows + add * (g**2).mean(axis=-1, keepdims=True)
+                columns[...] = (1 - add) * columns + add * (g**2).mean(axis=-2, keepdims=True)
+                v = rows * columns / np.maximum(rows.mean(axis=-2, keepdims=True), self.eps1)
+            update = g / np.sqrt(np.maximum(v, self.eps1**2))
+            length = np.sqrt(np.mean(update**2))
+            param -= size / max(1, length / self.d) * update
+        """,
+        ("/ np.maximum(rows.mean(axis=-2, keepdims=True), self.eps1)", "", "A product of two mean squares is like"),
+        ("max(self.eps2, np.sqrt(np.mean(param**2))) *", "", "The step is a share of the parameter's own size."),
+        ("/ max(1, length / self.d)", "", "is above d is shortened."),
+        ("min(self.lr, t**-0.5)", "self.lr", "The share falls at least as 1 / sqrt(step)."),
+        ("np.sqrt(np.maximum(v, self.eps1**2))", "np.maximum(v, self.eps1**2)", "The square root is missing"),
+        ("(g**2).mean(axis=-1,", "(g**2).sum(axis=-1,", "row_var is a mean over the row, not a sum."),
     ),
 }

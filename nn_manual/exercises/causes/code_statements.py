@@ -43,7 +43,8 @@ def ending(unit: ast.AST) -> ast.AST:
     """The same, with an error where a `while` doesn't end, as it may not when something is changed."""
     if not any(isinstance(node, ast.While) for node in ast.walk(unit)):
         return unit
-    return _Ending().visit(copy.deepcopy(unit))
+    ended: ast.AST = _Ending().visit(copy.deepcopy(unit))
+    return ended
 
 
 class _Ending(ast.NodeTransformer):

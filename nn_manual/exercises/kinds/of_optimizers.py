@@ -54,6 +54,7 @@ class OptimizerExercise(Exercise):
         optimizer = self._optimizer(own, settings)
         arena, generator = optimizer.model.grad_arena, np.random.default_rng(SEED)
         grads = [draw(kind, arena.shape, "float64", generator) for _ in range(NUM_STEPS)]
+        lr = optimizer.lr
         before = [(vector, vector.copy()) for vector in (optimizer.model.param_arena, *optimizer.vectors.values())]
 
         def run(forward: bool) -> Results:  # noqa: ARG001 - an optimizer has none
@@ -63,7 +64,7 @@ class OptimizerExercise(Exercise):
             results = {}
             for step, grad in enumerate(grads, start=1):
                 arena[...] = grad
-                optimizer.lr = 0.1 / step  # an lr kept from the last step shows
+                optimizer.lr = lr / step  # an lr kept from the last step shows
                 optimizer.step()
                 for name, vector in optimizer.vectors.items():
                     results[f"{name} after step {step}"] = vector.copy()

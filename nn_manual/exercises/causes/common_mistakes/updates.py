@@ -109,4 +109,37 @@ MISTAKES: dict[str, dict[str, str]] = {
         "with the decay of the parameters as a part of the gradient, as Adam has it,":
             "In a sign the size of the decay is lost.",
     },
+    "rprop": {
+        "with `direction` everywhere, in the place of `np.where(agreement < 0, 0, direction)`":
+            "Where the sign has changed, the next step is made as if there were no gradient before.",
+        "with `direction` in the place of `prev`": "Where the sign has changed, no step is made.",
+        "without the `sign` of `np.sign(prev)`": "Only the sign of the gradient counts: step_size says how far.",
+        "np.sign(prev) * step_size => self.lr * (np.sign(prev) * step_size)":
+            "step_size is the whole step: it only begins with lr.",
+        "without `* (step == 1)`": "step_size begins with lr, in the first step alone.",
+    },
+    "muon": {
+        "np.sqrt(np.sum(direction * direction)) => np.linalg.norm(direction, 2)":
+            "norm is the root of the sum of squares: no singular value is larger, and it needs no decomposition.",
+        "with `gram * gram` in the place of `gram @ gram`":
+            "A product of matrices squares the singular values; one of numbers doesn't.",
+        "without the factor `coefficients['add']`, in momentum_buffer":
+            "The buffer is a mean: grad counts 1 - momentum.",
+        "without `* self._ratio(param.shape)`":
+            "By the ratio, steps of matrices of all shapes are about equally large.",
+        "max(1, rows / columns) => max(1, columns / rows)":
+            "A matrix with more rows than columns has the larger step, not a wide one.",
+    },
+    "adafactor": {
+        "without `/ np.maximum(mean, coefficients['eps1'])`":
+            "A product of two mean squares is like a fourth power: divided by the mean of all, it is like a square.",
+        "without the factor `np.maximum(rms, coefficients['eps2'])`":
+            "The step is a share of the parameter's own size.",
+        "size / np.maximum(length / coefficients['d'], 1) => size":
+            "An update whose root mean square is above d is shortened.",
+        "without the `min` of `min(self.lr, 1 / math.sqrt(step))`": "The share falls at least as 1 / sqrt(step).",
+        "without `/ param.shape[-1]`": "row_var is a mean over the row, not a sum.",
+        "without the `sqrt` of `np.sqrt(np.maximum(estimate, coefficients['eps1_squared']))`":
+            "The square root is missing: the estimate is one of squares.",
+    },
 }
