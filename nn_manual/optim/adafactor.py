@@ -54,9 +54,12 @@ class Adafactor(Optimizer):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """Each setting alone; estimates below eps1, updates that are longer than d and shorter; all together."""
+        """Each setting alone; a lr above 1 / sqrt(step); estimates below eps1, updates that are longer than d and
+        shorter; all together.
+        """
         return [
             {},
+            {"lr": 10.0},
             {"beta2_decay": -0.3, "d": 1.5},
             {"eps": (0.5, 2.0)},
             {"eps": (1e-3, 0.0), "weight_decay": 0.1},

@@ -19,12 +19,11 @@ class Adagrad(WithL2):
 
         direction = -grad if maximize else grad
         direction = direction + weight_decay * param
-        sum       = sum + direction**2
+        sum       = (initial_accumulator_value if step == 1 else sum) + direction**2
         rate      = lr / (1 + (step - 1) * lr_decay)
         param     = param - rate * direction / (sqrt(sum) + eps)
 
-    Steps are counted from 1. Before the first one, sum is initial_accumulator_value.
-    Raises ValueError for values out of range.
+    Steps are counted from 1. Raises ValueError for values out of range.
     """
 
     lr: float = 1e-2

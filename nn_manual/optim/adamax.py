@@ -85,8 +85,8 @@ class RAdam(WithEitherDecay):
     """Rectified Adam (Liu et al., 2020), as torch.optim.RAdam.
 
         direction  = -grad if maximize else grad
-        direction  = direction  if decoupled_weight_decay  else  direction + weight_decay * param
-        param      = param - lr * weight_decay * param  if decoupled_weight_decay  else  param
+        direction  = direction if decoupled_weight_decay else direction + weight_decay * param
+        param      = param - lr * weight_decay * param if decoupled_weight_decay else param
         exp_avg    = beta1 * exp_avg + (1 - beta1) * direction
         exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * direction**2
         mean       = exp_avg / (1 - beta1**step)
@@ -94,7 +94,7 @@ class RAdam(WithEitherDecay):
         most       = 2 / (1 - beta2) - 1
         known      = most - 2 * step * beta2**step / (1 - beta2**step)
         rectified  = sqrt((known - 4) * (known - 2) * most / ((most - 4) * (most - 2) * known))
-        scale      = rectified * root / (sqrt(exp_avg_sq) + eps)  if known > 5  else  1
+        scale      = rectified * root / (sqrt(exp_avg_sq) + eps) if known > 5 else 1
         param      = param - lr * mean * scale
 
     Steps are counted from 1. Why: `known` is how many gradients exp_avg_sq is the mean of, as far as its variance

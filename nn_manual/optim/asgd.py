@@ -17,14 +17,15 @@ class ASGD(WithL2):
 
         direction = -grad if maximize else grad
         direction = direction + weight_decay * param
+        eta       = lr if step == 1 else eta
         param     = param - lambd * eta * param - eta * direction
-        mu        = 1 / max(1, step - 1 - t0)
+        mu        = 1 / maximum(1, step - 1 - t0)
         ax        = ax + mu * (param - ax)
         eta       = lr / (1 + lambd * lr * step)**alpha
 
-    Steps are counted from 1. Before the first one, eta is lr. ax, in the state, follows the parameters until t0 steps
-    were made, and is their mean from then on: the model itself never takes it. Why a mean: with a lr that falls slowly,
-    the parameters end up near the best ones and move around there; their mean lies closer.
+    Steps are counted from 1. ax, in the state, follows the parameters until t0 steps were made, and is their mean from
+    then on: the model itself never takes it. Why a mean: with a lr that falls slowly, the parameters end up near the
+    best ones and move around there; their mean lies closer.
 
     eta is made at the end of a step, for the next one: where a schedule moves the lr, the step follows one step later,
     as in torch. So it is state, and a vector, whose elements are all alike; torch keeps it as one number, in float32

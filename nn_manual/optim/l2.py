@@ -33,8 +33,8 @@ class WithEitherDecay(WithL2):
     1 - lr * weight_decay:
 
         direction = -grad if maximize else grad
-        direction = direction  if decoupled_weight_decay  else  direction + weight_decay * param
-        param     = param - lr * weight_decay * param  if decoupled_weight_decay  else  param
+        direction = direction if decoupled_weight_decay else direction + weight_decay * param
+        param     = param - lr * weight_decay * param if decoupled_weight_decay else param
     """
 
     decoupled_weight_decay: bool

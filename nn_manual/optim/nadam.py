@@ -19,21 +19,21 @@ class NAdam(WithEitherDecay):
     """Adam with Nesterov's momentum (Dozat, 2016), as torch.optim.NAdam.
 
         direction  = -grad if maximize else grad
-        direction  = direction  if decoupled_weight_decay  else  direction + weight_decay * param
-        param      = param - lr * weight_decay * param  if decoupled_weight_decay  else  param
+        direction  = direction if decoupled_weight_decay else direction + weight_decay * param
+        param      = param - lr * weight_decay * param if decoupled_weight_decay else param
         mu         = beta1 * (1 - 0.96**(step * momentum_decay) / 2)
         mu_next    = beta1 * (1 - 0.96**((step + 1) * momentum_decay) / 2)
-        mu_product = mu_product * mu
+        mu_product = mu if step == 1 else mu_product * mu
         exp_avg    = beta1 * exp_avg + (1 - beta1) * direction
         exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * direction**2
         mean       = mu_next * exp_avg / (1 - mu_product * mu_next) + (1 - mu) * direction / (1 - mu_product)
         mean_sq    = exp_avg_sq / (1 - beta2**step)
         param      = param - lr * mean / (sqrt(mean_sq) + eps)
 
-    Steps are counted from 1; before the first one, mu_product is 1. Why: Adam moves along the momentum that it had
-    with the share beta1, and along the new direction with 1 - beta1. Nesterov's momentum takes the share that the next
-    step will have, mu_next, of a momentum that already holds the new direction. The shares begin at about half of beta1
-    and grow, and what is divided by corrects for a momentum that began as 0.
+    Steps are counted from 1. Why: Adam moves along the momentum that it had with the share beta1, and along the new
+    direction with 1 - beta1. Nesterov's momentum takes the share that the next step will have, mu_next, of a momentum
+    that already holds the new direction. The shares begin at about half of beta1 and grow, and what is divided by
+    corrects for a momentum that began as 0.
 
     mu_product is a vector, because a schedule may move beta1: each of its elements is the product of the shares so far.
     torch keeps it as one number, in float32 unless torch's default dtype is float64. Raises ValueError for values out

@@ -21,7 +21,8 @@ class ReduceLROnPlateau(Scheduler):
         num_bad_epochs   = 0 if is_better or cooldown_counter > 0, else num_bad_epochs + 1
         cooldown_counter = max(0, cooldown_counter - 1)
 
-    If num_bad_epochs > patience, then num_bad_epochs = 0, cooldown_counter = cooldown, and the lr is reduced:
+    If num_bad_epochs > patience, then num_bad_epochs = 0, cooldown_counter = cooldown, and the lr is reduced once more,
+    which num_reductions counts:
 
         reduced = max(factor * lr, min_lr)
         lr      = reduced if lr - reduced > eps, else lr

@@ -219,3 +219,10 @@ def test_each_method_says_what_is_asked_of_it(name: str, asked: dict[str, str]) 
     own = own_of(name)
     assert find_exercise(name).taken_out == (*asked,)
     assert [(vars(own)[method].__doc__ or "").startswith(said) for method, said in asked.items()] == [True] * len(asked)
+
+
+def test_what_a_schedule_notes_is_the_readers_to_write() -> None:
+    text = started(find_exercise("reduce_lr_on_plateau"), "file.py")
+    assert "def observe(self, validation_loss: float) -> None:" in text
+    assert "num_reductions counts" in text  # the name that observe and lr have in common
+    assert "observe" not in started(find_exercise("step_lr"), "file.py")

@@ -47,6 +47,15 @@ def test_hints_are_the_derivation_and_then_the_formulas() -> None:
     ]
 
 
+def test_a_schedule_s_derivation_is_hints() -> None:
+    assert "Derivation" not in statement(find_exercise("chained_scheduler"))
+    assert hints(find_exercise("chained_scheduler")) == [
+        "Derivation: in torch, each schedule multiplies the lr, whatever it is, by the\nratio of its factor to the one "
+        "before.",
+        "All ratios of a schedule up to the count multiply to its factor there.",
+    ]
+
+
 def test_what_comes_behind_a_derivation_is_no_hint() -> None:
     assert not any("Raises" in hint for hint in hints(find_exercise("layer_norm")))
     assert not any("In floating point" in hint for hint in hints(find_exercise("cross_entropy_loss")))

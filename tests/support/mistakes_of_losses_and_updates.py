@@ -266,23 +266,6 @@ STUDENTS = {
             "with the decay of the parameters apart from the gradient, as AdamW has it",
         ),
     ),
-    "lion": Student(
-        """
-        def move(self, param, grad, vectors, coefficients):
-            g = -grad if self.maximize else grad
-            b1, b2 = self.betas
-            m = vectors["exp_avg"]
-            param *= 1 - self.lr * self.weight_decay
-            param -= self.lr * np.sign(b1 * m + (1 - b1) * g)
-            m[...] = b2 * m + (1 - b2) * g
-        """,
-        ("np.sign(b1 * m + (1 - b1) * g)", "(b1 * m + (1 - b1) * g)", "without the `sign`"),
-        ("b2 * m + (1 - b2) * g", "b1 * m + (1 - b1) * g", "with `beta1` in the place of `beta2`"),
-        ("param *= 1 - self.lr * self.weight_decay", "pass", "without the line"),
-        ("b1 * m + (1 - b1) * g", "g", "without `beta1 * exp_avg`"),
-        ("(1 - b1) * g", "g", "without the factor `1 - beta1`"),
-        ("b1, b2 = self.betas", "b2, b1 = self.betas", "with the two numbers of `betas` exchanged"),
-    ),
     "step_lr": Student(
         """
         def lr(self, initial_lr, count):

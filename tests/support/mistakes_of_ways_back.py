@@ -125,39 +125,6 @@ STUDENTS = {
         ),
         ("share * grad", "(share if self.mode != 'mean' else (share > 0) / indices.shape[1]) * grad", "padding isn't"),
     ),
-    "adadelta": Student(
-        """
-        def move(self, param, grad, vectors, coefficients):
-            g = (-grad if self.maximize else grad) + self.weight_decay * param
-            average, moved = vectors["square_avg"], vectors["acc_delta"]
-            average[...] = self.rho * average + (1 - self.rho) * g * g
-            delta = np.sqrt(moved + self.eps) / np.sqrt(average + self.eps) * g
-            moved[...] = self.rho * moved + (1 - self.rho) * delta**2
-            param -= self.lr * delta
-        """,
-        (
-            "param -= self.lr * delta",
-            "param -= self.lr * np.sqrt(moved + self.eps) / np.sqrt(average + self.eps) * g",
-            "with `delta` computed again from the new `acc_delta` in `param = param - lr * delta`",
-        ),
-    ),
-    "rprop": Student(
-        """
-        def move(self, param, grad, vectors, coefficients):
-            low, high = self.etas
-            before, size = vectors["prev"], vectors["step_size"]
-            size += coefficients["initial"]
-            g = -grad if self.maximize else grad
-            same = np.sign(g) * np.sign(before)
-            size *= np.where(same > 0, high, np.where(same < 0, low, 1))
-            size[...] = np.clip(size, *self.step_sizes)
-            before[...] = np.where(same < 0, 0, g)
-            param -= np.sign(before) * size
-        """,
-        ("low, high = self.etas", "high, low = self.etas", "with the two numbers of `etas` exchanged"),
-        ("self.maximize else grad", "False else grad", "with `grad` in the place of `-grad if self.max"),
-        ("before[...] = np", "before = np", "prev keeps its old numbers"),
-    ),
     "multi_step_lr": Student(
         """
         def lr(self, initial_lr, count):

@@ -1,4 +1,4 @@
-"""Changes of an optimizer's formulas that concern their order: which lines read old numbers, and which new."""
+"""Changes of an optimizer's formulas: which lines read old numbers and which new, and where the parameters decay."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ OLD = "old_"
 
 
 def of_steps(units: Sequence[ast.Assign], vectors: Collection[str]) -> Iterator[Candidate]:
-    """A vector as it was before the step, a line computed again behind others, and a decay apart from the gradient."""
-    yield from _old_vectors(units, vectors)
+    """A vector or the parameter as it was before the step, a new vector too early, a line computed again behind others,
+    and a decay apart from the gradient or with it.
+    """
+    yield from _old_vectors(units, [*vectors, "param"])
+    yield from _new_vectors(units, vectors)
     yield from _again(units, vectors)
     yield from _decoupled(units)
+    yield from _coupled(units)
 
 
 def _old_vectors(units: Sequence[ast.Assign], vectors: Collection[str]) -> Iterator[Candidate]:
@@ -26,6 +30,20 @@ def _old_vectors(units: Sequence[ast.Assign], vectors: Collection[str]) -> Itera
         changes = [
             (index, Change(node, ast.Name(f"{OLD}{vector}", ast.Load()), words, TURNED))
             for index in range(place + 1, len(units))
+            for node in _reads(units[index].value, vector)
+        ]
+        if changes:
+            yield _several(units, changes, TURNED)
+
+
+def _new_vectors(units: Sequence[ast.Assign], vectors: Collection[str]) -> Iterator[Candidate]:
+    for vector in vectors:
+        places = [index for index, unit in enumerate(units) if _name(unit) == vector]
+        words = f"with the new `{vector}` in the place of the one before the step,"
+        changes = [
+            (index, Change(node, units[places[-1]].value, words, TURNED))
+            for index in range(places[-1] if places else 0)
+            if index not in places
             for node in _reads(units[index].value, vector)
         ]
         if changes:
@@ -52,6 +70,18 @@ def _decoupled(units: Sequence[ast.Assign]) -> Iterator[Candidate]:
                 decayed = ast.parse("param * (1 - lr * weight_decay)", mode="eval").body
                 apart = [(len(units) - 1, Change(node, decayed, words, TURNED)) for node in params]
                 yield _several(units, [(index, Change(unit.value, left, words, TURNED)), *apart], TURNED)
+
+
+def _coupled(units: Sequence[ast.Assign]) -> Iterator[Candidate]:
+    words = "with the decay of the parameters as a part of the gradient, as Adam has it,"
+    first = next((index for index, unit in enumerate(units) if _name(unit) == "direction"), None)
+    for index, unit in enumerate(units):
+        if first is not None and ast.unparse(unit) == "param = param - lr * weight_decay * param":
+            decay = ast.parse("weight_decay * param", mode="eval").body
+            added = ast.BinOp(units[first].value, ast.Add(), decay)
+            kept = ast.Name("param", ast.Load())
+            with_it = Change(units[first].value, added, words, TURNED)
+            yield _several(units, [(first, with_it), (index, Change(unit.value, kept, words, TURNED))], TURNED)
 
 
 def _name(unit: ast.Assign) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import inspect
 import itertools
@@ -13,9 +14,13 @@ from typing import Any
 
 from nn_manual.exercises.causes.candidates import Candidate
 from nn_manual.exercises.causes.change import LEFT_OUT, TURNED, Change
+from nn_manual.exercises.causes.changes import changes_of
 
 #: Methods that show an array in another form.
 VIEWS = ("reshape", "transpose", "swapaxes", "ravel", "copy")
+
+#: A `while` that goes round so often doesn't end.
+MOST_ROUNDS = 10_000
 
 
 @functools.cache
@@ -34,14 +39,33 @@ def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
     return made
 
 
+def ending(unit: ast.AST) -> ast.AST:
+    """The same, with an error where a `while` doesn't end, as it may not when something is changed."""
+    if not any(isinstance(node, ast.While) for node in ast.walk(unit)):
+        return unit
+    ended: ast.AST = _Ending().visit(copy.deepcopy(unit))
+    return ended
+
+
+class _Ending(ast.NodeTransformer):
+    def visit_While(self, node: ast.While) -> Any:
+        """`for ... in range(...)` with the condition as its first line."""
+        self.generic_visit(node)
+        rounds = f"for _ in range({MOST_ROUNDS}):\n    if not ...:\n        break\nelse:\n    raise RuntimeError"
+        loop: Any = ast.parse(rounds).body[0]
+        loop.body[0].test.operand = node.test
+        loop.body += node.body
+        return loop
+
+
 def computing(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that compute, but those in a `while`, which may not end when changed."""
+    """The statements that compute."""
     for statement in body:
         match statement:
             case ast.If(body=inner, orelse=other) if not all(isinstance(each, ast.Raise) for each in inner):
                 yield from computing(inner)
                 yield from computing(other)
-            case ast.For(body=inner) | ast.FunctionDef(body=inner):
+            case ast.For(body=inner) | ast.While(body=inner) | ast.FunctionDef(body=inner):
                 yield from computing(inner)
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return():
                 yield statement
@@ -83,8 +107,12 @@ def known_at(unit: ast.FunctionDef, statement: ast.stmt, names: Mapping[str, Any
 
 
 def of_conditions(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
-    """A condition that always holds, or never."""
+    """A condition that always holds, or never, or where its bound is crossed and not met."""
     for node in ast.walk(unit):
+        if isinstance(node, ast.If | ast.While):
+            for other in changes_of(node.test, {}, []):
+                if isinstance(other.node, ast.Compare) and isinstance(other.wrong, ast.Compare):
+                    yield Candidate(((index, other),), ("",), "", TURNED)
         if isinstance(node, ast.If) and not all(isinstance(each, ast.Raise) for each in node.body):
             for value, words in ((True, "always held"), (False, "never held")):
                 change = Change(node.test, ast.Constant(value), f"as if `{ast.unparse(node.test)}` {words}", TURNED)

@@ -15,6 +15,7 @@ import numpy as np
 from nn_manual.exercises.causes.candidates import Candidate, Text, local_changes, of_views, singles
 from nn_manual.exercises.causes.code_statements import (
     computing,
+    ending,
     known_at,
     makes_views,
     of_conditions,
@@ -193,7 +194,7 @@ class CodeText(Text):
         base = _defining(self._owner, function) if isinstance(self._owner, type) else None
         maker = ast.parse("def _maker(__class__):\n    return 0")
         definition: Any = maker.body[0]
-        definition.body = [unit, ast.Return(ast.Name(function.__name__, ast.Load()))]
+        definition.body = [ending(unit), ast.Return(ast.Name(function.__name__, ast.Load()))]
         namespace = {**HELPERS, **function.__globals__, "_chosen": chosen}
         exec(compile(ast.fix_missing_locations(maker), f"<{function.__qualname__}>", "exec"), namespace)
         made: Callable[..., Any] = namespace["_maker"](base)

@@ -163,7 +163,9 @@ class UpdateText(FormulaText):
             results = {**step, **state}
             results |= {f"{OLD}{name}": results[name] for name in step if name not in ("grad", "lr", "step")}
             self._pass(changed, number, base, results, range(len(self.lines)))
-            state = {name: results[name] for name in step if name not in ("grad", "lr", "step")}
+            vectors = ((name, start) for name, start in step.items() if name not in ("grad", "lr", "step"))
+            # A vector whose elements are all alike is one number in a formula.
+            state = {name: np.broadcast_to(results[name], start.shape) for name, start in vectors}
             for name, value in state.items():
                 found[f"{'parameters' if name == 'param' else name} after step {count}"] = value
         return found

@@ -114,12 +114,10 @@ def hints(exercise: Exercise) -> list[str]:
     """What `exercise hint` uncovers, one after the other: each sentence and each line of the derivation, then each
     formula of the way back.
     """
-    if not exercise.has_way_back:
-        return exercise.way_back()
     text = plain_text(exercise.owner)
     found = _DERIVATION.search(text)
     derivation = [] if found is None else [*_sentences(_up_to(_AFTER, text[found.start() :]))]
-    return [*derivation, *formulas_back(exercise)]
+    return [*derivation, *(formulas_back(exercise) if exercise.has_way_back else exercise.way_back())]
 
 
 def formulas_back(exercise: Exercise) -> list[str]:

@@ -149,13 +149,12 @@ def _chosen(owner: type, kind: type, method: str) -> type:
 
 
 def taken_out(owner: type, method: str) -> tuple[str, ...]:
-    """What the reader writes: this method, and the one that goes with it. Where forward saves the derivative itself,
-    this is forward: it would show what is asked.
+    """What the reader writes: this method, and those that go with it. Where forward saves the derivative itself, this
+    is forward: it would show what is asked.
     """
     if method == "derivative" and inspect.getsource(getattr(owner, method)).rstrip().endswith("return saved"):
         return ("forward", method)
-    with_it = WITH_IT.get(method)
-    return (method, with_it) if with_it is not None and with_it in vars(owner) else (method,)
+    return (method, *(other for other in WITH_IT.get(method, ()) if other in vars(owner)))
 
 
 def _chapter_of(exercise: Exercise) -> str:

@@ -12,8 +12,8 @@ from nn_manual.arrays import Array
 from nn_manual.errors import is_from_outside
 from nn_manual.exercises.kinds.formulas import Formula
 
-#: The method that goes with another one, and is taken out with it where a class has it itself.
-WITH_IT: Mapping[str, str] = {"backward": "backward_target", "lr": "momentum"}
+#: The methods that go with another one: each is taken out with it where a class has it itself.
+WITH_IT: Mapping[str, tuple[str, ...]] = {"backward": ("backward_target",), "lr": ("momentum", "observe")}
 #: What a component computes from a case, by the names of formulas: output, grad_input, grad_weight, ...
 Results: TypeAlias = dict[str, Array]
 
@@ -106,7 +106,7 @@ class Exercise(ABC):
     @property
     def derived(self) -> tuple[str, ...]:
         """Every method with hand-derived code that a class of this kind may have."""
-        return (*self.methods, *(WITH_IT[name] for name in self.methods if name in WITH_IT))
+        return (*self.methods, *(other for name in self.methods for other in WITH_IT.get(name, ())))
 
     @abstractmethod
     def cases(self) -> list[Case]:

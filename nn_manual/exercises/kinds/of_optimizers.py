@@ -15,8 +15,9 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 
 SEED = 0
-#: Enough for a count of steps that is off by one, and for a state that is kept or lost, to show.
-NUM_STEPS = 5
+#: Enough for a count of steps that is off by one, and for a state that is kept or lost, to show; and RAdam's formula is
+#: another one from the sixth step on.
+NUM_STEPS = 7
 #: The kinds of gradients. Scattered ones make the parameters diverge.
 KINDS = ("random", "negative", "tied", "zero", "tiny")
 
@@ -53,6 +54,7 @@ class OptimizerExercise(Exercise):
         optimizer = self._optimizer(own, settings)
         arena, generator = optimizer.model.grad_arena, np.random.default_rng(SEED)
         grads = [draw(kind, arena.shape, "float64", generator) for _ in range(NUM_STEPS)]
+        lr = optimizer.lr
         before = [(vector, vector.copy()) for vector in (optimizer.model.param_arena, *optimizer.vectors.values())]
 
         def run(forward: bool) -> Results:  # noqa: ARG001 - an optimizer has none
@@ -62,7 +64,7 @@ class OptimizerExercise(Exercise):
             results = {}
             for step, grad in enumerate(grads, start=1):
                 arena[...] = grad
-                optimizer.lr = 0.1 / step  # an lr kept from the last step shows
+                optimizer.lr = lr / step  # an lr kept from the last step shows
                 optimizer.step()
                 for name, vector in optimizer.vectors.items():
                     results[f"{name} after step {step}"] = vector.copy()

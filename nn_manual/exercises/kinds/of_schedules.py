@@ -1,4 +1,4 @@
-"""Schedules as exercises: the reader writes lr, and momentum where the schedule moves it."""
+"""Schedules as exercises: the reader writes lr, momentum where the schedule moves it, and observe where it has one."""
 
 from __future__ import annotations
 
@@ -51,10 +51,14 @@ class ScheduleExercise(Exercise):
         """What the methods return."""
         if "momentum" in self.taken_out:
             return "Return the learning rate from lr, and the momentum from momentum, after so many epochs or steps."
+        if "observe" in self.taken_out:
+            return "Return the learning rate from lr, by what observe has noted of the validation losses."
         return self.asked_of("lr")
 
     def asked_of(self, method: str) -> str:
-        """What a method returns."""
+        """What a method returns, or notes."""
+        if method == "observe":
+            return "Note what lr needs of the validation loss."
         return f"Return the {'learning rate' if method == 'lr' else 'momentum'} after so many epochs or steps."
 
 

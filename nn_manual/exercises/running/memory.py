@@ -57,7 +57,10 @@ def kept_as_it_was(cases: Sequence[Case], expected: Sequence[Results], theirs: S
         return ""
     what = f"{' and '.join(kept)} {'keeps its' if len(kept) == 1 else 'keep their'} old numbers"
     first = kept[0]
-    return f"{what}: nothing is written into {first}. Write {first}[...] = ...; `{first} = ...` makes another array."
+    are_zeros = not any(case.instance.vectors.get(first, case.instance.model.param_arena).any() for case in cases)
+    multiples = ", or only multiples of its zeros" if are_zeros else ""
+    how = f"Write {first}[...] = ...; `{first} = ...` makes another array."
+    return f"{what}: nothing is written into {first}{multiples}. {how}"
 
 
 def added(tree: ast.AST, results: Sequence[Mapping[str, Any] | Failure]) -> list[Failure]:

@@ -14,6 +14,7 @@ from nn_manual.exercises.causes.common_mistakes import (
     elementwise,
     images,
     normalizations,
+    schedules,
     sequences,
     updates,
 )
@@ -30,6 +31,7 @@ MISTAKES: Mapping[str, Mapping[str, str]] = {
     **elementwise.MISTAKES,
     **images.MISTAKES,
     **normalizations.MISTAKES,
+    **schedules.MISTAKES,
     **sequences.MISTAKES,
     **updates.MISTAKES,
 }
