@@ -8,6 +8,7 @@ from nn_manual.losses.cross_entropy import CrossEntropyLoss
 from nn_manual.losses.elementwise import ElementwiseLoss
 from nn_manual.losses.likelihoods import GaussianNLLLoss, KLDivLoss, PoissonNLLLoss
 from nn_manual.losses.margins import HingeEmbeddingLoss, SoftMarginLoss
+from nn_manual.losses.multi_label_margin import MultiLabelMarginLoss
 from nn_manual.losses.multi_margin import MultiMarginLoss
 from nn_manual.losses.negative_log_likelihood import NLLLoss
 from nn_manual.losses.squared_error import MSELoss, TraceLoss
@@ -24,6 +25,7 @@ __all__ = [
     "L1Loss",
     "Loss",
     "MSELoss",
+    "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "NLLLoss",

@@ -23,6 +23,7 @@ from nn_manual.losses import (
     KLDivLoss,
     L1Loss,
     Loss,
+    MultiLabelMarginLoss,
     MultiLabelSoftMarginLoss,
     MultiMarginLoss,
     NLLLoss,
@@ -39,7 +40,7 @@ REGRESSION = [
     *(HuberLoss(), HuberLoss("sum", 0.3), SmoothL1Loss(), SmoothL1Loss("sum", 0.3)),
     *(GaussianNLLLoss(), GaussianNLLLoss("sum", 0.3), GaussianNLLLoss("mean", 2.0, full=True)),
     *(BCELoss(), BCELoss("sum"), BCEWithLogitsLoss(), BCEWithLogitsLoss("sum")),
-    *(MultiLabelSoftMarginLoss(), MultiLabelSoftMarginLoss("sum")),
+    *(MultiLabelSoftMarginLoss(), MultiLabelSoftMarginLoss("sum"), MultiLabelMarginLoss(), MultiLabelMarginLoss("sum")),
     *(SoftMarginLoss(), SoftMarginLoss("sum"), HingeEmbeddingLoss(), HingeEmbeddingLoss("sum", 0.3)),
     *(KLDivLoss(), KLDivLoss("sum"), KLDivLoss("batchmean"), KLDivLoss("batchmean", log_target=True)),
     *(PoissonNLLLoss(), PoissonNLLLoss("sum", full=True), PoissonNLLLoss("mean", log_input=False, eps=1e-3)),
@@ -101,8 +102,15 @@ def torch_results(loss: Loss, prediction: Array, target: Array) -> dict[str, Arr
         value = torch.nn.GaussianNLLLoss(**options)(leaves["prediction"], leaves["target"], variance)
     elif isinstance(loss, SoftMarginLoss):  # the class overflows: tests/losses/test_margins.py has what it can
         value = loss.reference(*leaves.values())
-    elif isinstance(loss, MultiMarginLoss) and not prediction.size:  # torch 2.13 returns what its memory held
+    elif isinstance(loss, MultiMarginLoss | MultiLabelMarginLoss) and not prediction.size:
+        # torch 2.13 returns what its memory held
         value = leaves["prediction"].sum()
+    elif isinstance(loss, MultiLabelMarginLoss):  # its target is a list of classes, which -1 ends
+        lists = torch.full(target.shape, -1)
+        for row, labels in zip(lists.reshape(-1, target.shape[-1]), target.reshape(-1, target.shape[-1]), strict=True):
+            (found,) = labels.nonzero()
+            row[: len(found)] = torch.from_numpy(found)
+        value = torch.nn.MultiLabelMarginLoss(**options)(leaves["prediction"], lists)
     elif isinstance(loss, KLDivLoss):  # the class warns of the mean
         terms = torch.nn.KLDivLoss(reduction="none", log_target=loss.log_target)(leaves["prediction"], leaves["target"])
         value = terms.mean() if loss.reduction == "mean" else torch.nn.KLDivLoss(**options)(*leaves.values())

@@ -87,6 +87,26 @@ STUDENTS = {
         ("grad /= total", "grad /= grad.size", "with `N` in the place of `total`"),
         ("p * given.sum(axis=1, keepdims=True) - given", "p * given.sum(axis=1, keepdims=True)", "without `- q`"),
     ),
+    "multi_label_margin_loss": Student(
+        """
+        def backward(self, saved):
+            shape, places, num_pairs = saved
+            rows, classes = num_pairs.shape
+            behind = num_pairs / classes
+            before = np.concatenate([np.zeros((rows, 1)), behind[:, :-1]], axis=1)
+            grad = np.zeros((rows, classes))
+            grad.put(places, behind - before)
+            if self.reduction == "mean":
+                grad /= rows
+            return grad.reshape(shape)
+        """,
+        ("behind - before", "before - behind", "with its sign turned"),
+        ("num_pairs / classes", "num_pairs", "is divided by the number of classes"),
+        ("grad /= rows", "pass", "without `/ rows`"),
+        ("behind - before", "behind", "it shortens the one before it"),
+        ("grad.put(places, behind - before)", "grad = behind - before", None),
+        ("grad /= rows", "grad /= grad.size", "with `N` in the place of `rows`"),
+    ),
     "huber_loss": Student(
         """
         def derivative(self, saved):

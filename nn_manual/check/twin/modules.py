@@ -62,6 +62,20 @@ class PaddedEmbeddingBag(torch.nn.EmbeddingBag):
         return super().forward(indices, counts.cumsum(0) - counts)
 
 
+class MultiLabelMarginLoss(torch.nn.MultiLabelMarginLoss):
+    """torch.nn.MultiLabelMarginLoss of a target that is 1 for the classes of an example and 0 for the others."""
+
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """The loss."""
+        return super().forward(input, lists_of_classes(target))
+
+
+def lists_of_classes(target: torch.Tensor) -> torch.Tensor:
+    """Of a target that is 1 for some classes and 0 for the others, what torch takes: these classes' indices, then -1."""
+    indices = torch.arange(target.shape[-1]).where(target > 0, -1)
+    return indices.sort(dim=-1, descending=True).values
+
+
 class Upsample(torch.nn.Upsample):
     """torch's, which takes several factors as a tuple alone."""
 
@@ -114,6 +128,7 @@ def _inside(layer: Layer) -> torch.nn.Module:
 ADAPTED: dict[str, Callable[..., torch.nn.Module]] = {
     "Bilinear": Bilinear,
     "CausalSelfAttention": CausalSelfAttention,
+    "MultiLabelMarginLoss": MultiLabelMarginLoss,
     "MultiheadAttention": SelfAttention,
     "PaddedCausalSelfAttention": CausalSelfAttention,
     "PaddedMultiheadAttention": SelfAttention,

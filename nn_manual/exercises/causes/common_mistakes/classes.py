@@ -75,6 +75,12 @@ MISTAKES: dict[str, dict[str, str]] = {
         "clip((prediction - target) / beta, -1, 1) => where(abs(prediction - target) < 1, "
         "(prediction - target) / beta, sign(prediction - target))": "The curved part ends at beta, not at 1.",
     },
+    "multi_label_margin_loss": {
+        "without `- num_pairs[:, :-1]`":
+            "A score is the upper end of one gap and the lower end of another: it shortens the one before it.",
+        "without `- sum(pull, axis=2)`": "A pair pulls at both of its classes: up at the one that the example has.",
+        "without `/ classes`": "What an example's pairs lack is divided by the number of classes.",
+    },
     "bce_loss": {
         "prediction - target => -target * (1 - prediction)": "That is the slope of the term of the yes alone, "
         "-target / prediction. The term of the no adds (1 - target) / (1 - prediction).",
