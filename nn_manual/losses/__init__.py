@@ -5,6 +5,7 @@ from nn_manual.losses.base import Loss, as_number
 from nn_manual.losses.binary import BCELoss, BCEWithLogitsLoss, MultiLabelSoftMarginLoss
 from nn_manual.losses.class_targets import OfClasses
 from nn_manual.losses.cross_entropy import CrossEntropyLoss
+from nn_manual.losses.ctc import CTCLoss
 from nn_manual.losses.elementwise import ElementwiseLoss
 from nn_manual.losses.likelihoods import GaussianNLLLoss, KLDivLoss, PoissonNLLLoss
 from nn_manual.losses.margins import HingeEmbeddingLoss, SoftMarginLoss
@@ -16,6 +17,7 @@ from nn_manual.losses.squared_error import MSELoss, TraceLoss
 __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
+    "CTCLoss",
     "CrossEntropyLoss",
     "ElementwiseLoss",
     "GaussianNLLLoss",

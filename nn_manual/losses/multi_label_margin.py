@@ -90,7 +90,7 @@ class MultiLabelMarginLoss(Loss):
         score = as_rows(prediction) - has
         num_rows, num_classes = score.shape
         order = np.lexsort((-has, -score))
-        places = order + np.arange(0, num_rows * num_classes, num_classes)[:, np.newaxis]
+        places = (order.T + np.arange(0, num_rows * num_classes, num_classes)).T
         ordered, has_ordered = score.take(places), has.take(places)
         num_others = np.cumsum(1 - has_ordered, axis=1)
         num_behind = has_ordered.sum(axis=1, keepdims=True) - np.cumsum(has_ordered, axis=1)
