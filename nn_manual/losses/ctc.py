@@ -145,10 +145,8 @@ class CTCLoss(Loss):
         # Two more states, in which no path is, make slices of what lies one state and two states away.
         skip = np.full_like(prediction, -np.inf, shape=(num_rows, num_states + 2))
         skip[:, 2:-2] = np.where(state[:, 2:] != state[:, :-2], 0, -np.inf)
-        last = 2 * num_labels[:, np.newaxis]
-        number = np.arange(num_states)
-        is_end = (number == last) | (number == last - 1)
-        end = np.where(is_end, prediction.dtype.type(0), prediction.dtype.type(-np.inf))
+        num_behind = 2 * num_labels[:, np.newaxis] - np.arange(num_states)
+        end = np.where((num_behind == 0) | (num_behind == 1), prediction.dtype.type(0), prediction.dtype.type(-np.inf))
         rows = prediction if prediction.ndim == 3 else prediction[:, :, np.newaxis]
         at = np.moveaxis(np.take_along_axis(rows, state[:, :, np.newaxis], axis=1), 2, 0)
         alpha = np.full_like(prediction, -np.inf, shape=(len(at), num_rows, num_states + 2))
