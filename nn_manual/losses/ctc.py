@@ -44,13 +44,16 @@ class CTCLoss(Loss):
         beta            = sums_behind(at, target)
         num_labels      = sum(target.reshape(batch, -1) != blank, axis=1)
         cost            = -logsumexp(alpha[:, :, -1] + beta[:, :, -1], axis=1)
+        has_path        = isfinite(cost)[:, newaxis, newaxis]
         cost            = where(isinf(cost), 0, cost)                                    where zero_infinity = True
         share           = ones(batch)                                                    where reduction = sum
         share           = 1 / maximum(num_labels, 1) / batch                             where reduction = mean
         loss            = sum(share * cost)
-        posterior       = exp(alpha + beta + where(isinf(cost), 0, cost)[:, newaxis, newaxis])
+        together        = alpha + beta
+        all_paths       = logsumexp(together, axis=1)[:, newaxis]
+        posterior       = where(has_path, exp(together - where(has_path, all_paths, 0)), 0)
         is_class        = states(target)[:, newaxis] == arange(classes)[:, newaxis]
-        grad_prediction = -share[:, newaxis, newaxis] * (is_class @ posterior)
+        grad_prediction = -(share[:, newaxis, newaxis] * (is_class @ posterior))
         grad_prediction = grad_prediction.reshape(prediction.shape)
 
     A path goes through states: blank, the first label, blank, the second, ..., blank. From one time to the next it
@@ -67,8 +70,8 @@ class CTCLoss(Loss):
     Derivation: the probability P of a target is the sum over its paths of products, one factor exp(prediction[c, t])
     for each time. So d P / d prediction[c, t] is the sum over the paths that take c at t. Such paths are in a state of
     the class c then. Those in the state s have the sum exp(alpha[s, t] + beta[s, t]): whatever comes before, times
-    whatever comes behind. The cost is -log P, and its derivative that sum divided by -P. This is the posterior, the
-    share of the paths that are in the state; at each time, its sum is 1.
+    whatever comes behind. At each time, these sums of all states add up to P. The cost is -log P, and its derivative
+    such a sum divided by -P. The posterior is the share of the paths that are in the state.
 
     torch adds exp(prediction) to this gradient: behind a LogSoftmax the two are the same, since that subtracts from
     each class's gradient its probability times their sum. For other predictions, torch's isn't the derivative of its

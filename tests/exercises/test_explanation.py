@@ -40,7 +40,7 @@ CLASSES = [name for name, exercise in every_exercise().exercises.items() if isin
 #: Exercises whose explanations take a tenth of a second and more: the quick tests have their first mistake.
 LONG = (
     *("rnn", "gru", "lstm", "causal_self_attention", "conv1d", "sgd", "rmsprop", "adam", "lion", "cross_entropy_loss"),
-    *("bce_with_logits_loss", "avg_pool1d", "max_pool1d", "embedding"),
+    *("bce_with_logits_loss", "ctc_loss", "avg_pool1d", "max_pool1d", "embedding"),
 )
 
 

@@ -66,7 +66,7 @@ def test_torchs_own_loss_behind_a_log_softmax(reduction: str, zero_infinity: boo
     numbers = logits.log_softmax(1)
     lengths = torch.full((4,), 12), torch.tensor([4, 0, 3, 1])
     value = torch.nn.CTCLoss(0, reduction, zero_infinity)(numbers.permute(2, 0, 1), torch.from_numpy(target), *lengths)
-    value.backward()  # type: ignore[no-untyped-call]  # torch has no annotations
+    value.backward()
     ours = our_results(CTCLoss(0, reduction, zero_infinity), numbers.detach().numpy(), target)
     model = Sequential(LogSoftmax(dim=1), dtype=dtype)
     _, saved = model.forward(logits.detach().numpy())
