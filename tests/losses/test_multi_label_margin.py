@@ -79,9 +79,9 @@ def test_shapes(reduction: str, dtype: str, shape: Shape) -> None:
 
 def test_a_small_lack_far_from_0_keeps_its_digits() -> None:
     """Each gap is the difference of neighbours, and nothing cancels behind it."""
-    prediction = np.array([[1e6 + 1, 1e6 + 0.0625, 1e6, 1e6 + 1]], np.float32)
-    value = our_results(MultiLabelMarginLoss("sum"), prediction, np.array([[1, 0, 0, 1]], np.float32))["loss"]
-    assert value == np.float32(2 * 0.0625 / 4)
+    prediction = np.array([[1e6 + 1, 1e6 + 0.0625, 1e6 + 0.125, 1e6 + 0.1875]], np.float32)
+    value = our_results(MultiLabelMarginLoss("sum"), prediction, np.array([[1, 0, 0, 0]], np.float32))["loss"]
+    assert value == np.float32((0.0625 + 0.125 + 0.1875) / 4)
 
 
 def test_the_mean_over_no_rows_is_not_a_number() -> None:
