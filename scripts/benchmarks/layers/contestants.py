@@ -148,7 +148,7 @@ class Case:
         component = self.component
         module = torch_loss(component) if isinstance(component, Loss) else torch_net(self.model)
         if isinstance(component, MultiLabelMarginLoss):  # torch's own class, of its own targets
-            module, target = torch.nn.MultiLabelMarginLoss(component.reduction), lists_of_classes(target)
+            module, target = torch.nn.MultiLabelMarginLoss(reduction=component.reduction), lists_of_classes(target)
         leaves = [input, *module.parameters()] if input.is_floating_point() else [*module.parameters()]
 
         def step() -> Array:
