@@ -15,7 +15,7 @@ from nn_manual.messages.text import counted
 
 class Saved(NamedTuple):
     """What backward needs: the prediction's shape; the class of each state, (batch, states); 0 for the states that may
-    follow the one before the last, and -inf for the others, with two more behind them; 0 for the states in which a
+    follow the second one before them, and -inf for the others, with two more behind them; 0 for the states in which a
     path may end, and -inf for the others; the prediction of each state's class, and alpha less the largest of its time
     and example, (time, batch, states); whether an example has a path, and how much its cost counts.
     """
@@ -32,7 +32,7 @@ class Saved(NamedTuple):
 
 @dataclass(eq=False)
 class CTCLoss(Loss):
-    """Minus the log-probability of all ways to read the labels, prediction (batch, classes, time).
+    """Minus the log-probability of labels in their order, prediction (batch, classes, time).
 
     The prediction is log-probabilities of classes, one of which is blank. The target is class indices, int64 (batch,
     longest): the labels of each example in their order. A blank in the target is no label; those behind the labels fill
