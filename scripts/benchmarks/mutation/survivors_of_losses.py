@@ -46,6 +46,9 @@ SAME_GAPS = "all scores grow alike, and only their differences count"
 OVERWRITTEN = "put writes to every place: what stood there before doesn't count"
 ROWS_OF_LABELS = "a net puts out rows; tests/losses/test_multi_label_margin.py has a prediction without a batch"
 
+LIKE = "full_like takes the shape and the dtype alone, and not the numbers"
+AT_TIMES = "places = (state.T * num_times + starts).T + np.arange(num_times)[:, np.newaxis, np.newaxis]"
+
 #: The proof, as in survivors.py.
 LOSSES: dict[tuple[str, str, str], str] = {
     ("HuberLoss.forward", SUM, "return (term.sum() / num_terms, saved)"): NO_TERMS,
@@ -193,5 +196,19 @@ LOSSES: dict[tuple[str, str, str], str] = {
             *("grad_prediction = np.zeros_like(num_pairs) * 2", "grad_prediction = np.zeros_like(num_pairs) + 1e-08"),
             "grad_prediction = np.zeros_like(num_pairs).T",
         )
+    },
+    **{
+        (f"CTCLoss.{method}", line, line.replace("full_like(", "full_like(-")): LIKE
+        for method, line in (
+            ("forward", "skip = np.full_like(prediction, -np.inf, shape=(num_rows, num_states + 2))"),
+            ("forward", "alpha = np.full_like(prediction, -np.inf, shape=(len(at), num_rows, num_states + 2))"),
+            ("backward", "after = np.full_like(skip, -np.inf)"),
+        )
+    },
+    ("CTCLoss.forward", "end = np.where((num_behind == 0) | (num_behind == 1), prediction.dtype.type(0), prediction.dtype.type(-np.inf))", "end = np.where((num_behind == 0) | (num_behind == 1), -prediction.dtype.type(0), prediction.dtype.type(-np.inf))"): "-0 is added to numbers, and changes none",
+    ("CTCLoss.backward", "all_paths = np.logaddexp.reduce(together, axis=2)", "all_paths = np.logaddexp.reduce(together, axis=-1)"): "together has three axes: the last one is axis 2",
+    **{
+        ("CTCLoss.backward", AT_TIMES, AT_TIMES.replace(part, f"previous(self, {part})")): CLASSES.replace("rows or the classes", "times")
+        for part in ("np.arange(num_times)", "np.arange(num_times)[:, np.newaxis, np.newaxis]")
     },
 }
