@@ -25,6 +25,8 @@ class LossDefaults:
     reduction: str = "mean"
     #: The predictions that the loss takes. The check draws from them.
     domain: Domain = "real"
+    #: Whether a class index is the target of the prediction at its place. Only then is there an accuracy.
+    has_places: bool = True
     #: For a loss whose targets are 1 for yes and 0 for no: the prediction above which the answer is yes.
     threshold: float | None = None
 

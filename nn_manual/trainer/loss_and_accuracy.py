@@ -89,7 +89,7 @@ def _figures_of(
     denominator = loss.denominator(target)
     # A mean over nothing is not a number.
     value = float(loss.forward(prediction, target)[0]) if loss.has_value(denominator) else 0.0
-    if target.dtype.kind != "i":
+    if target.dtype.kind != "i" or not loss.has_places:
         if threshold is None:
             return value, denominator, 0, 0
         return value, denominator, ((prediction > threshold) == (target == 1)).sum(), target.size

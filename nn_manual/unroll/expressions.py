@@ -107,7 +107,7 @@ def literal(value: Any) -> Expression:
     if isinstance(value, np.ndarray):
         return _array(value) if value.size != 1 or value.ndim else literal(value[()])
     if isinstance(value, np.generic):
-        return of(f"np.{value.dtype}({value.item()!r})")
+        return of(f"np.{value.dtype}({literal(value.item()).parts[0]})")
     if isinstance(value, type) and issubclass(value, np.generic):
         return of(f"np.{value.__name__}")
     if isinstance(value, np.dtype):

@@ -199,8 +199,8 @@ def _source(data: Dataset) -> str:
 
 
 def _check_fit(run: TrainedRun, loss: Loss, examples: Examples, source: str) -> int | None:
-    """The number of classes that the model puts out, None for a regression. Raises DataError where model and loss don't
-    fit the examples.
+    """The number of classes that the model puts out, None where no output is one of them. Raises DataError where model
+    and loss don't fit the examples.
     """
     input, target = examples
     try:
@@ -212,7 +212,7 @@ def _check_fit(run: TrainedRun, loss: Loss, examples: Examples, source: str) -> 
         loss.check_target(placeholder((num_predictions, *output_shape[1:]), run.model.dtype), target)
     except (ValueError, TypeError) as error:
         raise DataError(f"{source}: doesn't fit the run: {error}") from error
-    return output_shape[1] if target.dtype.kind == "i" else None
+    return output_shape[1] if target.dtype.kind == "i" and loss.has_places else None
 
 
 def _class_names(run: TrainedRun, confusion: Array | None) -> tuple[str, ...]:

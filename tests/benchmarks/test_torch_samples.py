@@ -74,6 +74,10 @@ def sample(name: str, *inputs: Any, **arguments: Any) -> Sample:
             Verdict(ADAPTED, "MultiLabelSoftMarginLoss takes equal dtypes, not prediction float64 and target int64"),
         ),
         (
+            sample("MultiLabelMarginLoss", INPUT, torch.tensor([[2, 0, -1], [-1, 1, 1], [1, -1, 0], [0, 1, 2]])),
+            Verdict(ADAPTED, "MultiLabelMarginLoss takes equal dtypes, not prediction float64 and target int64"),
+        ),
+        (
             sample("Embedding", CLASSES, num_embeddings=3, embedding_dim=2, max_norm=1.0),
             Verdict(REFUSED, "Embedding has no setting max_norm"),
         ),

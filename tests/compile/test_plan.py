@@ -40,7 +40,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.compile.compile_step import compile_trace
 from nn_manual.compile.plan import Done, Plan, first_buffers, persistent
 from nn_manual.layers import Layer
-from nn_manual.losses import Loss
+from nn_manual.losses import CTCLoss, Loss, MultiLabelMarginLoss
 from nn_manual.trace.numpy_replay import replay
 from nn_manual.trace.step import trace_step
 from nn_manual.trace.step_arrays import given
@@ -73,13 +73,21 @@ def states(trainer: Trainer, shapes: Mapping[str, Array]) -> Iterator[tuple[str,
             yield name, memory.reshape(like.shape)
 
 
+#: What a loss calls that has no compiled form: NumPy runs it within the compiled step.
+NOT_COMPILED = {
+    CTCLoss: {"argsort", "take_along_axis", "logaddexp.reduce"},
+    MultiLabelMarginLoss: {"lexsort", "cumsum"},
+}
+
+
 def check_plan(trainer: Trainer, batches: Batches) -> None:
     """After two steps the next one is compiled. Then, before each step, the plan starts from where the replay ended."""
     model, optimizer = trainer.model, trainer.optimizer
     for batch in batches[:2]:
         trainer.train_step(*batch)
     trace, plan = compiled(trainer, batches[2])
-    assert plan.reasons == []
+    reasons = {reason.rpartition(": ")[2].removesuffix(" has no compiled form") for reason in plan.reasons}
+    assert reasons == NOT_COMPILED.get(type(trainer.loss), set())
     eps = float(np.finfo(model.dtype).eps)
     for batch in batches[3:]:
         model.num_steps += 1

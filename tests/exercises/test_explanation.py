@@ -54,7 +54,7 @@ LONG = (
     *("conv_transpose1d", "spectral_norm", "adaptive_max_pool1d", "fractional_max_pool2d", "multi_margin_loss"),
     *("padded_transformer_encoder_layer", "transformer_encoder"),
     *("adadelta", "adagrad", "adamax", "radam", "asgd", "nadam", "rprop", "muon", "adafactor"),
-    "cosine_annealing_warm_restarts",
+    *("cosine_annealing_warm_restarts", "ctc_loss"),
 )
 
 

@@ -27,8 +27,9 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.targets import probabilities
 from nn_manual.defaults import defines
+from nn_manual.exercises.kinds.formula_words import words_of_paths
 from nn_manual.exercises.kinds.formulas import formulas
-from nn_manual.losses import KLDivLoss, Loss
+from nn_manual.losses import CTCLoss, KLDivLoss, Loss
 from nn_manual.registry import components
 
 each_loss = pytest.mark.parametrize("loss", [*REGRESSION, *CLASSIFICATION], ids=repr)
@@ -124,6 +125,7 @@ def test_docstring_agrees(loss: Loss, dtype: str, kind: str) -> None:
         targets_of["probabilities"] = probabilities(kind, (5, 3), dtype, generator)
     for form, target in targets_of.items():
         known = {"prediction": prediction, "target": target, "logsumexp": np.logaddexp.reduce, **sizes}
+        known |= words_of_paths(loss) if isinstance(loss, CTCLoss) else {}
         stated = evaluate(loss, known, target=form)
         for name, value in our_results(loss, prediction, target).items():
             # A formula with a float64 constant in it, eye, is float64: what is stated has one dtype, ours.
@@ -160,7 +162,7 @@ def test_reductions_are_mean_and_sum(loss_class: Any) -> None:
     known = "mean or sum or batchmean" if loss_class is KLDivLoss else "mean or sum"
     for reduction in ("none", "Mean", ""):
         with pytest.raises(ValueError, match=f"^reduction must be {known}, not '{reduction}'$"):
-            loss_class(reduction)
+            loss_class(reduction=reduction)
 
 
 @each_regression

@@ -19,6 +19,7 @@ from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
 from nn_manual.run.sources import sources_of
 from nn_manual.run_directory.weights import read_weights
+from nn_manual.use.evaluate import evaluate
 
 
 @pytest.fixture
@@ -167,6 +168,41 @@ def test_a_label_that_does_not_fit_an_own_loss_of_classes_is_refused(
     )
     assert main(["train", "classes.yaml", "--run-dir", "run"]) == 2
     assert capsys.readouterr().err.startswith("nn-manual: classes.yaml:4:")
+
+
+SPIKES = """\
+from dataclasses import dataclass
+
+import numpy as np
+
+from nn_manual.data import Dataset, Examples, Split
+
+
+@dataclass
+class Spikes(Dataset):
+    def load(self, seed, dtype, transform=None):
+        target = np.random.default_rng(seed).integers(0, 3, (24, 2))
+        input = np.zeros((24, 3, 7), dtype)
+        input[:, :, 1::3] = 3 * np.eye(3)[target].swapaxes(1, 2)
+        return Split(Examples(input[6:], target[6:]), Examples(input[:6], target[:6]), 3)
+"""
+
+
+def test_labels_in_their_order_have_no_accuracy(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SPIKES)
+    (tmp_path / "spikes.yaml").write_text(
+        "data: mine:Spikes\nbatch_size: 6\nepochs: 4\nloss: CTCLoss\noptimizer: {Adam: {lr: 0.3}}\nmodel:\n"
+        "  - Conv1d: {in_channels: 3, out_channels: 3, kernel_size: 1}\n  - LogSoftmax: {dim: 1}\n"
+    )
+    summary = run(load_config(tmp_path / "spikes.yaml"), tmp_path / "run")
+    assert summary["gradient_check"]["steps"] == 12
+    trained = load_run(tmp_path / "run")
+    evaluated = evaluate(trained, tmp_path / "run")
+    assert (evaluated.accuracy, evaluated.confusion, evaluated.targets) == (None, None, None)
+    assert evaluated.loss < 1
+    predicted = trained.predict(np.zeros((2, 3, 7)))
+    assert predicted.shape == (2, 3, 7)
+    np.testing.assert_allclose(np.exp(predicted).sum(axis=1), 1, rtol=1e-6)
 
 
 @pytest.mark.parametrize("setting", ["ema={decay: 0.9}", "slices=2"])

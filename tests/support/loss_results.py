@@ -17,12 +17,14 @@ from nn_manual.exercises.kinds.frozen import freeze
 from nn_manual.losses import (
     BCELoss,
     BCEWithLogitsLoss,
+    CTCLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
     Loss,
+    MultiLabelMarginLoss,
     MultiLabelSoftMarginLoss,
     MultiMarginLoss,
     NLLLoss,
@@ -39,7 +41,7 @@ REGRESSION = [
     *(HuberLoss(), HuberLoss("sum", 0.3), SmoothL1Loss(), SmoothL1Loss("sum", 0.3)),
     *(GaussianNLLLoss(), GaussianNLLLoss("sum", 0.3), GaussianNLLLoss("mean", 2.0, full=True)),
     *(BCELoss(), BCELoss("sum"), BCEWithLogitsLoss(), BCEWithLogitsLoss("sum")),
-    *(MultiLabelSoftMarginLoss(), MultiLabelSoftMarginLoss("sum")),
+    *(MultiLabelSoftMarginLoss(), MultiLabelSoftMarginLoss("sum"), MultiLabelMarginLoss(), MultiLabelMarginLoss("sum")),
     *(SoftMarginLoss(), SoftMarginLoss("sum"), HingeEmbeddingLoss(), HingeEmbeddingLoss("sum", 0.3)),
     *(KLDivLoss(), KLDivLoss("sum"), KLDivLoss("batchmean"), KLDivLoss("batchmean", log_target=True)),
     *(PoissonNLLLoss(), PoissonNLLLoss("sum", full=True), PoissonNLLLoss("mean", log_input=False, eps=1e-3)),
@@ -49,7 +51,11 @@ REGRESSION = [
 WEIGHTS = [0.5, 2.0, 0.1, 1.0, 3.0, 0.25]
 CROSS_ENTROPIES = [CrossEntropyLoss(reduction, s) for reduction in ("mean", "sum") for s in (0.0, 0.1, 1.0)]
 MULTI_MARGINS = [MultiMarginLoss(reduction, p) for reduction in ("mean", "sum") for p in (1, 2)]
-CLASSIFICATION = [*CROSS_ENTROPIES, NLLLoss(), NLLLoss("sum"), *MULTI_MARGINS, MultiMarginLoss("mean", 2, 0.3)]
+PATHS = [CTCLoss(), CTCLoss(reduction="sum"), CTCLoss(zero_infinity=True)]
+CLASSIFICATION = [
+    *(*CROSS_ENTROPIES, NLLLoss(), NLLLoss("sum"), *MULTI_MARGINS, MultiMarginLoss("mean", 2, 0.3)),
+    *PATHS,
+]
 
 
 def with_weights(num_classes: int) -> list[Loss]:
@@ -101,8 +107,17 @@ def torch_results(loss: Loss, prediction: Array, target: Array) -> dict[str, Arr
         value = torch.nn.GaussianNLLLoss(**options)(leaves["prediction"], leaves["target"], variance)
     elif isinstance(loss, SoftMarginLoss):  # the class overflows: tests/losses/test_margins.py has what it can
         value = loss.reference(*leaves.values())
-    elif isinstance(loss, MultiMarginLoss) and not prediction.size:  # torch 2.13 returns what its memory held
+    elif isinstance(loss, MultiMarginLoss | MultiLabelMarginLoss) and not prediction.size:
+        # torch 2.13 returns what its memory held
         value = leaves["prediction"].sum()
+    elif isinstance(loss, CTCLoss):
+        value = of_paths(loss, leaves["prediction"], target)
+    elif isinstance(loss, MultiLabelMarginLoss):  # its target is a list of classes, which -1 ends
+        lists = torch.full(target.shape, -1)
+        for row, labels in zip(lists.reshape(-1, target.shape[-1]), target.reshape(-1, target.shape[-1]), strict=True):
+            (found,) = labels.nonzero()
+            row[: len(found)] = torch.from_numpy(found)
+        value = torch.nn.MultiLabelMarginLoss(**options)(leaves["prediction"], lists)
     elif isinstance(loss, KLDivLoss):  # the class warns of the mean
         terms = torch.nn.KLDivLoss(reduction="none", log_target=loss.log_target)(leaves["prediction"], leaves["target"])
         value = terms.mean() if loss.reduction == "mean" else torch.nn.KLDivLoss(**options)(*leaves.values())
@@ -116,6 +131,25 @@ def torch_results(loss: Loss, prediction: Array, target: Array) -> dict[str, Arr
     value.backward()  # type: ignore[no-untyped-call]  # torch's, of a loss found by name
     gradients = {f"grad_{name}": leaf.grad.numpy() for name, leaf in leaves.items() if leaf.grad is not None}
     return {"loss": value.detach().numpy(), **gradients}
+
+
+def of_paths(loss: CTCLoss, prediction: torch.Tensor, target: Array) -> torch.Tensor:
+    """torch's value, and the gradient of torch's loss behind a log_softmax, where it is that of the value, and of what
+    log_softmax subtracts.
+    """
+    if not len(target):
+        return prediction.sum() / (loss.reduction == "sum")
+    costs = []
+    for row, own in zip(prediction.reshape(*prediction.shape[:2], -1), target.reshape(len(target), -1), strict=True):
+        labels = own[own != loss.blank]
+        given = torch.tensor([[*labels, loss.blank]]), (row.shape[1],), (len(labels),)
+        torchs = torch.nn.CTCLoss(loss.blank, "sum", zero_infinity=True)
+        value = torchs(row.detach().T[:, None], *given)
+        slopes = torchs(row.log_softmax(0).T[:, None], *given) - row.logsumexp(0).sum()
+        needed = len(labels) + np.count_nonzero(labels[1:] == labels[:-1])
+        cost = value + (slopes - slopes.detach()) if needed <= row.shape[1] else 0 * row.sum()
+        costs.append(cost / max(1, len(labels)) if loss.reduction == "mean" else cost)
+    return torch.stack(costs).mean() if loss.reduction == "mean" else torch.stack(costs).sum()
 
 
 def our_results(loss: Any, prediction: Array, target: Array) -> dict[str, Array]:

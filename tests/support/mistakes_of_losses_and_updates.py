@@ -87,6 +87,56 @@ STUDENTS = {
         ("grad /= total", "grad /= grad.size", "with `N` in the place of `total`"),
         ("p * given.sum(axis=1, keepdims=True) - given", "p * given.sum(axis=1, keepdims=True)", "without `- q`"),
     ),
+    "ctc_loss": Student(
+        """
+        def backward(self, saved):
+            shape, state, skip, end, at, alpha, has_path, share = saved
+            T, B, S = at.shape
+            beta = np.full((T, B, S + 2), -np.inf)
+            beta[-1, :, :S] = end
+            for t in range(T - 1)[::-1]:
+                ahead = np.full((B, S + 2), -np.inf)
+                ahead[:, :S] = beta[t + 1, :, :S] + at[t + 1]
+                over = ahead[:, 2:] + skip[:, 2:]
+                ways = [ahead[:, :S], ahead[:, 1:-1], over]
+                beta[t, :, :S] = np.logaddexp.reduce(ways, axis=0)
+            gamma = alpha + beta[:, :, :S]
+            gamma = gamma - np.logaddexp.reduce(gamma, axis=2, keepdims=True)
+            gamma = np.where(has_path[:, np.newaxis], np.exp(gamma), 0) * share[:, np.newaxis]
+            grad = np.zeros((B, shape[1], T))
+            for s in range(S):
+                grad[np.arange(B), state[:, s]] -= gamma[:, :, s].T
+            return grad.reshape(shape)
+        """,
+        ("-= gamma", "+= gamma", "with its sign turned"),
+        (" * share[:, np.newaxis]", "", "without the factor `share[:, newaxis, newaxis]`"),
+        ("-= gamma", "= -gamma", "with `=` for `+=`, which keeps only one number of each position"),
+        ("alpha + beta[:, :, :S]", "alpha", "What comes behind it, beta, belongs to them."),
+        ("gamma = alpha", "gamma = at + alpha", "now it counts twice"),
+        ("gamma = alpha", "gamma = -at + alpha", "it counts once, in alpha"),
+        (", over]", "]", "it is `one_way` alone"),
+        ("np.where(has_path[:, np.newaxis], np.exp(gamma), 0)", "np.exp(gamma)", "not a number"),
+    ),
+    "multi_label_margin_loss": Student(
+        """
+        def backward(self, saved):
+            shape, places, num_pairs = saved
+            rows, classes = num_pairs.shape
+            behind = num_pairs / classes
+            before = np.concatenate([np.zeros((rows, 1)), behind[:, :-1]], axis=1)
+            grad = np.zeros((rows, classes))
+            grad.put(places, behind - before)
+            if self.reduction == "mean":
+                grad /= rows
+            return grad.reshape(shape)
+        """,
+        ("behind - before", "before - behind", "with its sign turned"),
+        ("num_pairs / classes", "num_pairs", "is divided by the number of classes"),
+        ("grad /= rows", "pass", "without `/ rows`"),
+        ("behind - before", "behind", "it shortens the one before it"),
+        ("grad.put(places, behind - before)", "grad = behind - before", None),
+        ("grad /= rows", "grad /= grad.size", "with `N` in the place of `rows`"),
+    ),
     "huber_loss": Student(
         """
         def derivative(self, saved):

@@ -64,6 +64,10 @@ def probabilities(kind: str, shape: Shape, dtype: str, generator: np.random.Gene
     return result
 
 
+def _fewer(kind: str, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:
+    return indices(kind, (*shape[:2], shape[2] // 2), dtype, generator)
+
+
 def _in_two_rows(kind: str, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:
     return indices(kind, shape, dtype, generator).reshape(2, -1)
 
@@ -73,6 +77,7 @@ CLASS_FORMS: dict[str, tuple[Shape, Draw]] = {
     "probabilities": ((4, 5), probabilities),
     "probabilities of positions": ((4, 5, 3), probabilities),
     "indices of positions": ((4, 5, 3), indices),
+    "indices of half as many positions": ((4, 5, 8), _fewer),
     "indices in two rows": ((4, 5), _in_two_rows),
 }
 

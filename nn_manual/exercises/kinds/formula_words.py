@@ -13,7 +13,7 @@ from nn_manual.layers import Layer, TimePool
 from nn_manual.layers.batch_normalization import BatchNorm
 from nn_manual.layers.fast_forms import rows
 from nn_manual.layers.group_normalization import OverGroups
-from nn_manual.losses import Loss
+from nn_manual.losses import CTCLoss, Loss
 from nn_manual.ops.reductions import chosen, spread
 
 #: What the formulas of operations call by name, beside NumPy's functions.
@@ -74,4 +74,35 @@ def words_of_loss(loss: Loss, prediction: Array) -> dict[str, Any]:
     for name in ("weight", "pos_weight"):
         if hasattr(loss, name):
             words[name] = ones if getattr(loss, name) is None else np.array(getattr(loss, name), prediction.dtype)
-    return words
+    return words | words_of_paths(loss) if isinstance(loss, CTCLoss) else words
+
+
+def words_of_paths(loss: CTCLoss) -> dict[str, Any]:
+    """The names in the formulas of CTCLoss, which are functions. They look at each pair of states."""
+
+    def states(target: Array) -> Array:
+        return loss.states(target)[0]
+
+    def follows(target: Array) -> Array:
+        """0 where the state of the second axis may follow that of the first, and -inf elsewhere."""
+        state = states(target)
+        before, behind = np.indices((state.shape[1],) * 2)
+        over_a_blank = (behind == before + 2) & (state[:, np.newaxis] != state[:, :, np.newaxis])
+        return np.where((behind == before) | (behind == before + 1) | over_a_blank, 0, -np.inf)
+
+    def sums_before(at: Array, target: Array) -> Array:
+        sums = [np.where(np.arange(at.shape[1]) < 2, at[:, :, 0], -np.inf)]
+        for time in range(1, at.shape[2]):
+            come = sums[-1][:, :, np.newaxis] + follows(target)
+            sums.append(np.logaddexp.reduce(come, axis=1) + at[:, :, time])
+        return np.stack(sums, axis=2)
+
+    def sums_behind(at: Array, target: Array) -> Array:
+        last, state = 2 * loss.states(target)[1][:, np.newaxis], np.arange(at.shape[1])
+        sums = [np.where((state == last) | (state == last - 1), 0, -np.inf)]
+        for time in range(at.shape[2] - 1, 0, -1):
+            go_on = (sums[-1] + at[:, :, time])[:, np.newaxis] + follows(target)
+            sums.append(np.logaddexp.reduce(go_on, axis=2))
+        return np.stack(sums[::-1], axis=2)
+
+    return {"states": states, "sums_before": sums_before, "sums_behind": sums_behind}

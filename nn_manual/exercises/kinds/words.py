@@ -12,10 +12,15 @@ from nn_manual.layers.attention_heads import Heads
 from nn_manual.layers.local_response import LocalResponseNorm
 from nn_manual.layers.of_channels import OfChannels
 from nn_manual.layers.windowed_map import WindowedMap
-from nn_manual.losses import Loss
+from nn_manual.losses import CTCLoss, Loss
 
 #: By the class that has the formulas, or one of its bases: how a word of them is written in the file.
 WRITTEN: Mapping[type, Mapping[str, str]] = {
+    CTCLoss: {
+        "states": "saved.state",
+        "sums_before": "saved.alpha, where the time is the first axis, and the largest of each time is 0",
+        "sums_behind": "yours to write, like forward's loop from the last time to the first",
+    },
     Heads: {
         "split": "self._split(x), a tuple of one array, or of three",
         "join": "x.swapaxes(1, 2).reshape(batch, time, -1); three of them side by side",

@@ -22,11 +22,12 @@ from benchmarks.torch_nets import torch_loss, torch_net
 from nn_manual import SGD, Sequential
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
+from nn_manual.check.twin.modules import lists_of_classes
 from nn_manual.compile.blas import Choice
 from nn_manual.compile.compile_step import compile_slice
 from nn_manual.compile.plans import noise_of, takes_noise
 from nn_manual.layers import Layer
-from nn_manual.losses import Loss
+from nn_manual.losses import Loss, MultiLabelMarginLoss
 from nn_manual.registry import components
 
 #: Makes some steps, and returns the gradient of the input in the last one; that of the weight if the input is indices.
@@ -146,6 +147,8 @@ class Case:
             input.requires_grad_()
         component = self.component
         module = torch_loss(component) if isinstance(component, Loss) else torch_net(self.model)
+        if isinstance(component, MultiLabelMarginLoss):  # torch's own class, of its own targets
+            module, target = torch.nn.MultiLabelMarginLoss(reduction=component.reduction), lists_of_classes(target)
         leaves = [input, *module.parameters()] if input.is_floating_point() else [*module.parameters()]
 
         def step() -> Array:
@@ -179,10 +182,10 @@ def _target(generator: np.random.Generator, prediction: Array, values: str) -> A
     match values:
         case "classes":
             return np.asarray(generator.integers(0, shape[1], shape[0]))
-        case "lists of classes":
-            targets = np.full(shape, -1)
-            targets[:, :2] = [0, shape[1] - 1]
-            return targets
+        case "two labels":
+            labels = np.zeros(shape, np.float32)
+            labels[:, [0, -1]] = 1
+            return labels
         case "labels":
             return generator.integers(0, 2, shape).astype(np.float32)
         case "signs":

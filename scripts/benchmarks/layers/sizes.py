@@ -154,7 +154,7 @@ LOSSES = {
     **{name: _both(ROWS, "classes") for name in ("CrossEntropyLoss", "MultiMarginLoss", "NLLLoss")},
     "BCELoss": _both(ROWS, "probabilities"),
     "KLDivLoss": _both(ROWS, "probabilities", reduction="batchmean"),
-    "MultiLabelMarginLoss": _both(ROWS, "lists of classes"),
+    "MultiLabelMarginLoss": _both(ROWS, "two labels"),
 }
 
 SUBJECTS: dict[str, Subject] = ACTIVATIONS | IMAGES | OTHERS | LOSSES

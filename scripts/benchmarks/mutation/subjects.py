@@ -50,7 +50,7 @@ LAYER_HELPERS = (
 )
 
 #: The same of a loss.
-LOSS_HELPERS = ("divided", "num_terms", "weighted", "positive", "constant")
+LOSS_HELPERS = ("divided", "num_terms", "weighted", "positive", "constant", "states")
 
 
 class Trial(NamedTuple):

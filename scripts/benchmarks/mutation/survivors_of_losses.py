@@ -35,6 +35,20 @@ HUBER = "return (clipped * (distance - clipped / 2), difference)"
 ONE_ROW_EACH = "a prediction of a net has a row for each label; tests/losses/test_multi_margin.py has one without a batch"
 ONE_LABEL_EACH = "the target of a net has one dimension, and ravel leaves it; tests/losses/test_multi_margin.py has one without"
 
+PLACES = "places = (order.T + np.arange(0, num_rows * num_classes, num_classes)).T"
+BEHIND = "num_behind = has_ordered.sum(axis=1, keepdims=True) - np.cumsum(has_ordered, axis=1)"
+ORDER = "order = np.lexsort((-has, -score))"
+ORDERED = "ordered, has_ordered = (score.take(places), has.take(places))"
+GAPS = "term = (ordered[:, :-1] - ordered[:, 1:]) * num_pairs[:, :-1] / num_classes"
+SLOPES = "grad_prediction = np.zeros_like(num_pairs)"
+SAME_ORDER = "all numbers grow alike, and so their order stays"
+SAME_GAPS = "all scores grow alike, and only their differences count"
+OVERWRITTEN = "put writes to every place: what stood there before doesn't count"
+ROWS_OF_LABELS = "a net puts out rows; tests/losses/test_multi_label_margin.py has a prediction without a batch"
+
+LIKE = "full_like takes the shape and the dtype alone, and not the numbers"
+AT_TIMES = "places = (state.T * num_times + starts).T + np.arange(num_times)[:, np.newaxis, np.newaxis]"
+
 #: The proof, as in survivors.py.
 LOSSES: dict[tuple[str, str, str], str] = {
     ("HuberLoss.forward", SUM, "return (term.sum() / num_terms, saved)"): NO_TERMS,
@@ -143,4 +157,58 @@ LOSSES: dict[tuple[str, str, str], str] = {
     ("MultiMarginLoss.forward", "return (term.sum(), saved)", "return (term.T.sum(), saved)"): IN_ANY_ORDER,
     ("MultiMarginLoss.backward", "slope = (lack > 0).astype(lack.dtype) if self.p == 1 else 2 * lack", "slope = (lack * 1.001 > 0).astype(lack.dtype) if self.p == 1 else 2 * lack"): SIGN_ONLY,
     ("MultiMarginLoss.backward", "slope = (lack > 0).astype(lack.dtype) if self.p == 1 else 2 * lack", "slope = (lack * 2 > 0).astype(lack.dtype) if self.p == 1 else 2 * lack"): SIGN_ONLY,
+    **{
+        ("MultiLabelMarginLoss.forward", ORDER, f"order = np.lexsort(({keys}))"): SAME_ORDER
+        for keys in (
+            *("-has * 1.001, -score", "-has * 2, -score", "-(has * 1.001), -score", "-(has * 2), -score"),
+            *("-has, -score * 1.001", "-has, -score * 2", "-has, -(score * 1.001)", "-has, -(score * 2)"),
+            *("-has + 1e-08, -score", "-(has + 1e-08), -score", "-has, -score + 1e-08", "-has, -(score + 1e-08)"),
+        )
+    },
+    ("MultiLabelMarginLoss.forward", ORDER, "order = np.lexsort((-prediction, -score))"): "of two equal scores, that of a class which the example has comes from a prediction that is 1 higher",
+    **{
+        ("MultiLabelMarginLoss.forward", "score = as_rows(prediction) - has", line): proof
+        for line, proof in (
+            ("score = prediction - has", ROWS_OF_LABELS),
+            ("score = as_rows(prediction) - (has + 1e-08)", SAME_GAPS),
+            ("score = as_rows(prediction) - has + 1e-08", SAME_GAPS),
+        )
+    },
+    ("MultiLabelMarginLoss.forward", "has = as_rows(target)", "has = target"): ROWS_OF_LABELS,
+    **{
+        ("MultiLabelMarginLoss.forward", ORDERED, f"ordered, has_ordered = ({scores}, has.take(places))"): SAME_GAPS
+        for scores in ("score.take(places) + 1e-08", "(score + 1e-08).take(places)")
+    },
+    ("MultiLabelMarginLoss.forward", PLACES, PLACES.replace("np.arange(0, num_rows * num_classes, num_classes)", "previous(self, np.arange(0, num_rows * num_classes, num_classes))")): CLASSES,
+    **{
+        ("MultiLabelMarginLoss.forward", BEHIND, BEHIND.replace("has_ordered.sum", f"{labels}.sum")): IN_ANY_ORDER
+        for labels in ("has", "target")
+    },
+    ("MultiLabelMarginLoss.forward", GAPS, "term = ((ordered[:, :-1] - ordered[:, 1:]) * num_pairs[:, :-1] / num_classes).T"): IN_ANY_ORDER,
+    ("MultiLabelMarginLoss.forward", GAPS, "term = ((ordered[:, :-1] - ordered[:, 1:]) * num_pairs[:, :-1]).T / num_classes"): IN_ANY_ORDER,
+    ("MultiLabelMarginLoss.forward", "return (term.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)", "return (term.sum() / num_rows, saved)"): NO_TERMS,
+    ("MultiLabelMarginLoss.forward", "return (term.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)", "return (term.T.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)"): IN_ANY_ORDER,
+    ("MultiLabelMarginLoss.forward", "return (term.sum(), saved)", "return (term.T.sum(), saved)"): IN_ANY_ORDER,
+    **{
+        ("MultiLabelMarginLoss.backward", SLOPES, line): OVERWRITTEN
+        for line in (
+            *("grad_prediction = -np.zeros_like(num_pairs)", "grad_prediction = np.zeros_like(num_pairs) * 1.001"),
+            *("grad_prediction = np.zeros_like(num_pairs) * 2", "grad_prediction = np.zeros_like(num_pairs) + 1e-08"),
+            "grad_prediction = np.zeros_like(num_pairs).T",
+        )
+    },
+    **{
+        (f"CTCLoss.{method}", line, line.replace("full_like(", "full_like(-")): LIKE
+        for method, line in (
+            ("forward", "skip = np.full_like(prediction, -np.inf, shape=(num_rows, num_states + 2))"),
+            ("forward", "alpha = np.full_like(prediction, -np.inf, shape=(len(at), num_rows, num_states + 2))"),
+            ("backward", "after = np.full_like(skip, -np.inf)"),
+        )
+    },
+    ("CTCLoss.forward", "end = np.where((num_behind == 0) | (num_behind == 1), prediction.dtype.type(0), prediction.dtype.type(-np.inf))", "end = np.where((num_behind == 0) | (num_behind == 1), -prediction.dtype.type(0), prediction.dtype.type(-np.inf))"): "-0 is added to numbers, and changes none",
+    ("CTCLoss.backward", "all_paths = np.logaddexp.reduce(together, axis=2)", "all_paths = np.logaddexp.reduce(together, axis=-1)"): "together has three axes: the last one is axis 2",
+    **{
+        ("CTCLoss.backward", AT_TIMES, AT_TIMES.replace(part, f"previous(self, {part})")): CLASSES.replace("rows or the classes", "times")
+        for part in ("np.arange(num_times)", "np.arange(num_times)[:, np.newaxis, np.newaxis]")
+    },
 }

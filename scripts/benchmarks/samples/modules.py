@@ -200,11 +200,22 @@ def _of_numbers(sample: Sample) -> Sample | None:
     return replace(_without_signs(sample) or sample, inputs=(prediction, target.to(prediction.dtype)))
 
 
+def _without_lists(sample: Sample) -> Sample | None:
+    """A list of classes that ends with -1 as 1 for each of them, and 0 for the others."""
+    if sample.name != "MultiLabelMarginLoss":
+        return None
+    prediction, target = sample.inputs
+    is_listed = (target >= 0).cumprod(-1).bool()
+    labels = torch.zeros_like(prediction).scatter_add_(-1, target.clamp(min=0), is_listed.to(prediction.dtype))
+    return replace(sample, inputs=(prediction, labels.detach()))
+
+
 #: What a sample becomes where ours refuses it as it is: None where that is nothing else.
 FORMS: tuple[Callable[[Sample], Sample | None], ...] = (
     _without_signs,
     _weight_of_each_output,
     _of_numbers,
+    _without_lists,
     _in_a_batch,
     _batch_first,
 )

@@ -79,6 +79,17 @@ MISTAKES: dict[str, dict[str, str]] = {
         "clip((prediction - target) / beta, -1, 1) => where(abs(prediction - target) < 1, "
         "(prediction - target) / beta, sign(prediction - target))": "The curved part ends at beta, not at 1.",
     },
+    "ctc_loss": {
+        "alpha + beta => alpha": "These are the paths up to this time. What comes behind it, beta, belongs to them.",
+        "alpha + beta => alpha + beta + at": "alpha has the factor of this time already: now it counts twice.",
+        "alpha + beta => alpha + beta - at": "beta doesn't have the factor of this time: it counts once, in alpha.",
+    },
+    "multi_label_margin_loss": {
+        "without `- num_pairs[:, :-1]`":
+            "A score is the upper end of one gap and the lower end of another: it shortens the one before it.",
+        "without `- sum(pull, axis=2)`": "A pair pulls at both of its classes: up at the one that the example has.",
+        "without `/ classes`": "What an example's pairs lack is divided by the number of classes.",
+    },
     "bce_loss": {
         "prediction - target => -target * (1 - prediction)": "That is the slope of the term of the yes alone, "
         "-target / prediction. The term of the no adds (1 - target) / (1 - prediction).",
