@@ -49,6 +49,9 @@ EXACT = {
     aten._efficientzerotensor,  # it has no memory: autograd adds it to others, and to read it ends the process
 }
 
+#: Of these, what they return beside the first tensor is no number that rounds: which classes a target has.
+FIRST_ROUNDS = {aten.multilabel_margin_loss_forward}
+
 #: These take exponentials of differences: exp(x - max), or exp(x - logsumexp) in a kernel that saves one number for
 #: each row. Where the difference is near 0, its rounding is a fraction of x itself. So a probability of 1 among logits
 #: of 1000 is good to 1000 roundings, and so is all that is made of it: a row of probabilities no longer adds up to 1.
@@ -78,6 +81,8 @@ class Moved(Dispatch):
             exponents = exponents[exponents < self.most_exponent]
             if exponents.numel():
                 self.exponent = max(self.exponent, float(exponents.max()))
+        if operation in FIRST_ROUNDS:
+            return self._move(result[0]), *result[1:]
         if isinstance(result, tuple | list):
             return type(result)(map(self._move, result))
         return self._move(result, self.exponent if of_difference and operation is aten._log_softmax else 0)

@@ -9,18 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from every_component import into_domain
 from slow_cases import crossed
 
 from nn_manual import BatchNorm2d, CausalSelfAttention, Layer, Linear, Sequential, check_gradients
 from nn_manual.arrays import DTYPES, Array, Domain
 from nn_manual.check.catalogue.input_kinds import draw
+from nn_manual.check.catalogue.targets import draw_target
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.judge import terms
 from nn_manual.check.judge.moved import effects_of
 from nn_manual.check.judge.moved_arrays import moved_array
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.rounding import NUM_PERTURBATIONS
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import prove
+from nn_manual.check.step.recording import Recording, run_step
+from nn_manual.check.twin.model import Twin
 from nn_manual.check.whole_step.gradients import checked_in_part
+from nn_manual.losses import Loss
+from nn_manual.registry import components, examples
 
 
 @dataclass(eq=False)
@@ -284,3 +292,19 @@ def test_no_terms_are_measured_of_what_no_terms_would_excuse(monkeypatch: pytest
         model = Sequential(OfItsOutput(factor=factor), dtype="float64")
         assert check_gradients(model, UpstreamLoss(), input, grad_output).agrees == expected
         assert bool(measured) == expected
+
+
+@pytest.mark.parametrize("loss", examples(components(Loss)))
+def test_the_terms_of_each_loss_can_be_measured(loss: Loss) -> None:
+    """torch's own kernels keep values that aren't rounded, as which classes a target has: moved, they are refused."""
+    generator = np.random.default_rng(0)
+    model = Sequential(Linear(3, 5), *into_domain(loss), seed=0, dtype="float64")
+    input = generator.standard_normal((4, 3))
+    target = draw_target(loss, "random", (4, 5), "float64", generator)
+    with Recording(model, loss) as recorded:
+        run_step(model, loss, input, target, input_grad=False)
+    twin = Twin(model, loss, np.float64)
+    step = prove(twin, recorded, Plan(model, recorded, input_grad=False))
+    truth = terms._torchs_values(twin, step)
+    moved = terms._torchs_values(twin, step, 2.0**-40, 0)
+    assert not np.array_equal(moved["loss.grad_prediction"], truth["loss.grad_prediction"])
