@@ -40,10 +40,8 @@ BEHIND = "num_behind = has_ordered.sum(axis=1, keepdims=True) - np.cumsum(has_or
 ORDER = "order = np.lexsort((-has, -score))"
 ORDERED = "ordered, has_ordered = (score.take(places), has.take(places))"
 GAPS = "term = (ordered[:, :-1] - ordered[:, 1:]) * num_pairs[:, :-1] / num_classes"
-SLOPES = "grad_prediction = np.zeros_like(num_pairs)"
 SAME_ORDER = "all numbers grow alike, and so their order stays"
 SAME_GAPS = "all scores grow alike, and only their differences count"
-OVERWRITTEN = "put writes to every place: what stood there before doesn't count"
 ROWS_OF_LABELS = "a net puts out rows; tests/losses/test_multi_label_margin.py has a prediction without a batch"
 
 LIKE = "full_like takes the shape and the dtype alone, and not the numbers"
@@ -189,14 +187,6 @@ LOSSES: dict[tuple[str, str, str], str] = {
     ("MultiLabelMarginLoss.forward", "return (term.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)", "return (term.sum() / num_rows, saved)"): NO_TERMS,
     ("MultiLabelMarginLoss.forward", "return (term.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)", "return (term.T.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)"): IN_ANY_ORDER,
     ("MultiLabelMarginLoss.forward", "return (term.sum(), saved)", "return (term.T.sum(), saved)"): IN_ANY_ORDER,
-    **{
-        ("MultiLabelMarginLoss.backward", SLOPES, line): OVERWRITTEN
-        for line in (
-            *("grad_prediction = -np.zeros_like(num_pairs)", "grad_prediction = np.zeros_like(num_pairs) * 1.001"),
-            *("grad_prediction = np.zeros_like(num_pairs) * 2", "grad_prediction = np.zeros_like(num_pairs) + 1e-08"),
-            "grad_prediction = np.zeros_like(num_pairs).T",
-        )
-    },
     **{
         (f"CTCLoss.{method}", line, line.replace("full_like(", "full_like(-")): LIKE
         for method, line in (
