@@ -47,7 +47,7 @@ def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str
         explanation = compared.of_tensor(wrong)
     if failed is not None:
         explanation += compared.of_failure(failed, file, explained=wrong is None)
-    if failed is None:  # else they might have been called behind the error
+    if failed is None and not compared.missing():  # else they might have been called behind the error, or what is open
         is_right = all(row.state == RIGHT for row in rows)
         for name, words in _of_unused(reference, answer, file).items():
             (explanation if is_right and name in reference.taken_out else notes).append(words)
