@@ -23,6 +23,7 @@ from nn_manual.check.catalogue.labels import label
 from nn_manual.exercises.kinds.exercise import Case, Exercise, NotASolution, Reached, Results, keeping
 from nn_manual.exercises.kinds.formula_words import words_of_layer
 from nn_manual.exercises.kinds.frozen import freeze
+from nn_manual.exercises.kinds.untouched import Untouched
 from nn_manual.exercises.kinds.words import written_gradient
 from nn_manual.layers import Layer
 from nn_manual.layers.activations import Activation
@@ -88,6 +89,7 @@ class LayerExercise(Exercise):
         grads = dict(vars(layer.grad))
         kept: list[tuple[Array, Any]] = []
         parameters = model.param_arena.copy()
+        untouched = Untouched(layer)
 
         def run(forward: bool) -> Results:
             model.param_arena[...] = parameters  # a wrong method may have written there
@@ -99,6 +101,7 @@ class LayerExercise(Exercise):
             try:
                 with keeping(results):
                     grad_input = layer.backward(freeze(saved)[0], freeze(grad_output.copy()))
+                    untouched.refuse_changes()
             except NotImplementedError:
                 return results
             except Reached as reached:

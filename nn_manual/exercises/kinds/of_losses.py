@@ -18,6 +18,7 @@ from nn_manual.defaults import defines
 from nn_manual.exercises.kinds.exercise import Case, Exercise, Results, keeping
 from nn_manual.exercises.kinds.formula_words import words_of_loss
 from nn_manual.exercises.kinds.frozen import freeze
+from nn_manual.exercises.kinds.untouched import Untouched
 from nn_manual.losses import Loss
 
 SEED = 0
@@ -51,6 +52,7 @@ class LossExercise(Exercise):
 
     def _run(self, own: type[Loss], index: int, prediction: Array, target: Array) -> Results:
         loss = copy.deepcopy(_settings(own)[index])
+        untouched = Untouched(loss)
         value, saved = loss.forward(freeze(prediction), freeze(target))
         results = {"loss": np.asarray(value)}
         with keeping(results), suppress(NotImplementedError):
@@ -58,6 +60,8 @@ class LossExercise(Exercise):
         with keeping(results), suppress(NotImplementedError):
             if defines(self.owner, "backward_target"):
                 results["grad_target"] = loss.backward_target(freeze(saved))
+        with keeping(results):
+            untouched.refuse_changes()
         return results
 
     def wanted(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from nn_manual.check.catalogue.labels import label
 from nn_manual.exercises.kinds.exercise import Case, Exercise, Results
+from nn_manual.exercises.kinds.untouched import Untouched
 from nn_manual.optim import Scheduler
 
 SEED = 0
@@ -34,6 +35,7 @@ class ScheduleExercise(Exercise):
 
     def _run(self, own: type[Scheduler], index: int) -> Results:
         schedule = copy.deepcopy(own.examples()[index])
+        untouched = Untouched(schedule)
         num_counts = int(min(2 * schedule.duration + 20, schedule.last_count + 1, MOST_COUNTS))
         generator, lrs, momenta = np.random.default_rng(SEED), [], []
         for count in range(num_counts):
@@ -45,6 +47,7 @@ class ScheduleExercise(Exercise):
             # Multiples of powers of 2: some lie on a threshold, some just below.
             loss = generator.integers(1, 9) / 8 * 0.5 ** (count // 10) * (1 - 1e-9 * generator.integers(2))
             schedule.observe(loss)
+        untouched.refuse_changes()
         return {name: _array(values) for name, values in (("lr", lrs), ("momentum", momenta)) if values}
 
     def wanted(self) -> str:
