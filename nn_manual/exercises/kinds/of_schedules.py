@@ -66,6 +66,14 @@ class ScheduleExercise(Exercise):
 
 
 def _array(values: list[Any]) -> Any:
-    """The numbers; or the first thing that a method has returned and is none: NumPy reads numbers in texts, too."""
-    others = [value for value in values if not isinstance(value, int | float | np.number | np.ndarray)]
-    return others[0] if others else np.array(values, np.float64)
+    """The numbers; or the first thing that a method has returned and is none: NumPy reads numbers in texts, too. Of an
+    array, a row with it.
+    """
+    others = [value for value in values if not _is_number(value)]
+    if not others:
+        return np.array(values, np.float64)
+    return others[0][np.newaxis] if isinstance(others[0], np.ndarray) else others[0]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) or (isinstance(value, np.ndarray) and value.ndim == 0)
