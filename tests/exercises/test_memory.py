@@ -67,7 +67,30 @@ def test_nan_that_is_returned_is_not_called_memory() -> None:
 
 def test_none_asks_for_the_return() -> None:
     verdict = judged("cosine_annealing_lr", "def lr(self, base, count):\n    base * 2")
-    assert verdict.first_words == "lr is None, and not an array of numbers. Is a return missing?"
+    assert verdict.first_words == "lr is None, and not one number. Is a return missing?"
+
+
+@pytest.mark.parametrize("returned", ["np.array([base])", "base if count < 3 else np.array([base])"])
+def test_an_array_in_the_place_of_a_number_is_told(returned: str) -> None:
+    verdict = judged("cosine_annealing_lr", f"def lr(self, base, count):\n    return {returned}")
+    assert verdict.explanation == [
+        "lr is an array of shape (1,), and not one number.",
+        "It is wrong on every input.",
+    ]
+
+
+@pytest.mark.parametrize(("returned", "said"), [("1.0", "the number 1"), ("None", "None"), ("[1.0]", "a list")])
+@pytest.mark.parametrize(("name", "gradient"), [("huber_loss", "grad_prediction"), ("tanh_layer", "grad_input")])
+def test_a_derivative_that_is_no_array(name: str, gradient: str, returned: str, said: str) -> None:
+    verdict = judged(name, f"def derivative(self, saved): return {returned}")
+    assert verdict.first_words.startswith(f"{gradient} is {said}, and not an array of numbers.")
+    assert "AttributeError" not in str(verdict)
+
+
+def test_memory_that_stays_zero_may_have_been_written_in_place() -> None:
+    """NAdam's mu_product begins with 1, which a reader has forgotten here."""
+    verdict = judged("nadam", "def move(self, param, grad, vectors, c):\n    vectors['mu_product'] *= c['mu']")
+    assert "something that isn't 0 must be added." in verdict.first_words
 
 
 @pytest.mark.parametrize(

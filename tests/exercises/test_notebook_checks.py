@@ -148,7 +148,7 @@ def test_what_holds_no_numbers_is_not_right() -> None:
             return str(initial_lr * self.gamma ** (count // self.step_size))
 
     said = str(check(Halved))
-    assert "lr is a str, and not an array of numbers." in said
+    assert "lr is a str, and not one number." in said
 
     class Masked(layers.Tanh):
         def derivative(self, saved: Any) -> Any:

@@ -17,6 +17,7 @@ from nn_manual.exercises.kinds.every_exercise import every_exercise, find_exerci
 from nn_manual.exercises.kinds.exercise import Exercise
 from nn_manual.exercises.running.answer import Answer
 from nn_manual.exercises.running.solving import results_of
+from nn_manual.exercises.running.unused import unused_methods
 from nn_manual.exercises.verdicts.judging import judge
 
 FUTURE = "from __future__ import annotations"
@@ -49,7 +50,10 @@ def solved(exercise: Exercise) -> str:
 def test_the_printed_solution_passes(name: str) -> None:
     exercise, right = find_exercise(name), some_cases(name)
     own = getattr(module(solved(exercise), f"solved_{name}"), exercise.title)
-    verdict = judge(right, Answer(results_of(right.cases, own, "")), "file")
+    with unused_methods(exercise, own) as unused:
+        results = results_of(right.cases, own, "")
+    assert not unused.keys() & {*exercise.taken_out}
+    verdict = judge(right, Answer(results, unused=unused), "file")
     assert verdict.passed, str(verdict)
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exercise_files import OPEN
 
 from nn_manual import layers, losses, optim
 from nn_manual.exercises import check
 from nn_manual.exercises.commands.checking import check_file
-from nn_manual.exercises.kinds.every_exercise import every_exercise
+from nn_manual.exercises.files.started import started
+from nn_manual.exercises.kinds.every_exercise import every_exercise, find_exercise
 from nn_manual.exercises.running.unused import unused_methods
 
 IN_ITS_PLACE = "is never called, and isn't checked: leave out the method of yours that takes its place"
@@ -114,6 +116,27 @@ class NLLOfTarget(losses.NLLLoss):
 def test_one_that_is_not_asked_is_noted(own: Any, never: str) -> None:
     verdict = check(own)
     assert [note.partition(": ")[2] for note in verdict.notes] == [f"{never} is never called, and isn't checked"]
+
+
+@pytest.mark.parametrize("written", [(), ("derivative",), ("forward",)])
+def test_what_an_open_method_would_call_is_not_told(
+    written: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GELU's forward is open, too, and without it nothing reaches derivative."""
+    monkeypatch.chdir(tmp_path)
+    text = started(find_exercise("gelu"), "it.py")
+    forward, derivative = text.split("    def derivative")
+    if "forward" in written:
+        forward = forward.replace(OPEN, "        return input * ndtr(input), input\n")
+    if "derivative" in written:
+        derivative = derivative.replace(OPEN, "        return 7 * saved\n")
+    first = "from __future__ import annotations\n"
+    text = f"{forward}    def derivative{derivative}".replace(first, f"{first}from scipy.special import ndtr\n")
+    Path("it.py").write_text(text)
+    verdict = check_file(Path("it.py")).verdict
+    assert text.count(OPEN) == 2 - len(written)
+    assert "is never called" not in str(verdict)
+    assert verdict.rows[-1].words == "not written yet"
 
 
 def test_an_error_before_it_is_told_alone() -> None:

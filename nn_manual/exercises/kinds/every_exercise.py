@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nn_manual import ops
 from nn_manual.errors import ConfigError
@@ -132,7 +132,7 @@ def every_exercise() -> Listed:
                 continue
             name = exercise_name(owner, kind)
             name = f"{name}_layer" if name in made else name
-            made[name] = exercise_class(name, owner, taken_out(owner, method))
+            made[name] = exercise_class(name, owner, _checked(owner, taken_out(owner, method)))
     made["whole_net"] = NetExercise("whole_net", small_net, ("whole_net",))
     chapters: dict[str, list[str]] = {chapter.title: list(chapter.first) for chapter in CHAPTERS}
     for name, exercise in made.items():
@@ -155,6 +155,13 @@ def taken_out(owner: type, method: str) -> tuple[str, ...]:
     if method == "derivative" and inspect.getsource(getattr(owner, method)).rstrip().endswith("return saved"):
         return ("forward", method)
     return (method, *(other for other in WITH_IT.get(method, ()) if other in vars(owner)))
+
+
+def _checked(owner: Any, names: tuple[str, ...]) -> tuple[str, ...]:
+    """These methods without momentum where no example moves it: nothing would check it."""
+    if "momentum" not in names or any(schedule.moves_momentum for schedule in owner.examples()):
+        return names
+    return tuple(name for name in names if name != "momentum")
 
 
 def _chapter_of(exercise: Exercise) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 from nn_manual.arrays import Array
 from nn_manual.errors import is_from_outside
@@ -47,6 +48,12 @@ def keeping(results: Results) -> Iterator[None]:
         if isinstance(error, NotImplementedError) or is_from_outside(error):
             raise
         raise Reached(results, error) from error
+
+
+def is_no_array(error: BaseException, function: Callable[..., Any]) -> TypeGuard[AttributeError]:
+    """Whether this function of ours has read the shape of what the reader's code returned, which is no array."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return isinstance(error, AttributeError) and frame.f_code is function.__code__
 
 
 @dataclass(frozen=True)

@@ -20,4 +20,6 @@ def freeze(value: T) -> T:
     elif isinstance(value, list | tuple):
         for item in value:
             freeze(item)
+    elif isinstance(value, dict):
+        freeze([*value.values()])
     return value

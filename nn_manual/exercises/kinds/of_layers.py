@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-import traceback
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,9 +19,10 @@ from nn_manual.check.catalogue.inputs import (
     with_lengths,
 )
 from nn_manual.check.catalogue.labels import label
-from nn_manual.exercises.kinds.exercise import Case, Exercise, NotASolution, Reached, Results, keeping
+from nn_manual.exercises.kinds.exercise import Case, Exercise, NotASolution, Reached, Results, is_no_array, keeping
 from nn_manual.exercises.kinds.formula_words import words_of_layer
 from nn_manual.exercises.kinds.frozen import freeze
+from nn_manual.exercises.kinds.untouched import Untouched
 from nn_manual.exercises.kinds.words import written_gradient
 from nn_manual.layers import Layer
 from nn_manual.layers.activations import Activation
@@ -88,6 +88,7 @@ class LayerExercise(Exercise):
         grads = dict(vars(layer.grad))
         kept: list[tuple[Array, Any]] = []
         parameters = model.param_arena.copy()
+        untouched = Untouched(layer)
 
         def run(forward: bool) -> Results:
             model.param_arena[...] = parameters  # a wrong method may have written there
@@ -99,10 +100,11 @@ class LayerExercise(Exercise):
             try:
                 with keeping(results):
                     grad_input = layer.backward(freeze(saved)[0], freeze(grad_output.copy()))
+                    untouched.refuse_changes()
             except NotImplementedError:
                 return results
             except Reached as reached:
-                if not _is_no_array(reached.error):
+                if not is_no_array(reached.error, Activation.backward):
                     raise
                 no_array: Any = reached.error.obj
                 return results | {"grad_input": no_array}
@@ -145,11 +147,3 @@ class LayerExercise(Exercise):
 
 def _parameters(model: Sequential) -> dict[str, Array]:
     return {name.partition(".")[2]: parameter.copy() for name, parameter in vars(model.param).items()}
-
-
-def _is_no_array(error: BaseException) -> TypeGuard[AttributeError]:
-    """Whether our own backward of activations has read the shape of what the reader's derivative returned, which is no
-    array.
-    """
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return isinstance(error, AttributeError) and frame.f_code is Activation.backward.__code__

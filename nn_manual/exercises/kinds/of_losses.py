@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -15,10 +15,12 @@ from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.labels import label
 from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.defaults import defines
-from nn_manual.exercises.kinds.exercise import Case, Exercise, Results, keeping
+from nn_manual.exercises.kinds.exercise import Case, Exercise, Results, is_no_array, keeping
 from nn_manual.exercises.kinds.formula_words import words_of_loss
 from nn_manual.exercises.kinds.frozen import freeze
+from nn_manual.exercises.kinds.untouched import Untouched
 from nn_manual.losses import Loss
+from nn_manual.losses.elementwise import ElementwiseLoss
 
 SEED = 0
 #: What each method that may be taken out is asked for.
@@ -51,13 +53,16 @@ class LossExercise(Exercise):
 
     def _run(self, own: type[Loss], index: int, prediction: Array, target: Array) -> Results:
         loss = copy.deepcopy(_settings(own)[index])
+        untouched = Untouched(loss)
         value, saved = loss.forward(freeze(prediction), freeze(target))
         results = {"loss": np.asarray(value)}
         with keeping(results), suppress(NotImplementedError):
-            results["grad_prediction"] = loss.backward(freeze(saved))
+            results["grad_prediction"] = _returned(loss.backward, saved)
         with keeping(results), suppress(NotImplementedError):
             if defines(self.owner, "backward_target"):
-                results["grad_target"] = loss.backward_target(freeze(saved))
+                results["grad_target"] = _returned(loss.backward_target, saved)
+        with keeping(results):
+            untouched.refuse_changes()
         return results
 
     def wanted(self) -> str:
@@ -69,6 +74,16 @@ class LossExercise(Exercise):
     def asked_of(self, method: str) -> str:
         """What a method returns."""
         return ASKED[method]
+
+
+def _returned(backward: Callable[[Any], Array], saved: Any) -> Any:
+    """The gradient; or what the reader's derivative has returned, where that is no array."""
+    try:
+        return backward(freeze(saved))
+    except AttributeError as error:
+        if not is_no_array(error, ElementwiseLoss.divided):
+            raise
+        return error.obj
 
 
 def _settings(owner: Any) -> list[Loss]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.exercises.kinds.exercise import Case, Exercise, Results
+from nn_manual.exercises.kinds.untouched import Untouched
 from nn_manual.layers import Linear, Tanh
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -65,7 +66,9 @@ class OptimizerExercise(Exercise):
             for step, grad in enumerate(grads, start=1):
                 arena[...] = grad
                 optimizer.lr = lr / step  # an lr kept from the last step shows
+                untouched = Untouched(optimizer)
                 optimizer.step()
+                untouched.refuse_changes()
                 for name, vector in optimizer.vectors.items():
                     results[f"{name} after step {step}"] = vector.copy()
                 results[f"parameters after step {step}"] = optimizer.model.param_arena.copy()

@@ -11,6 +11,7 @@ import numpy as np
 
 from nn_manual.check.catalogue.labels import label
 from nn_manual.exercises.kinds.exercise import Case, Exercise, Results
+from nn_manual.exercises.kinds.untouched import Untouched
 from nn_manual.optim import Scheduler
 
 SEED = 0
@@ -34,6 +35,7 @@ class ScheduleExercise(Exercise):
 
     def _run(self, own: type[Scheduler], index: int) -> Results:
         schedule = copy.deepcopy(own.examples()[index])
+        untouched = Untouched(schedule)
         num_counts = int(min(2 * schedule.duration + 20, schedule.last_count + 1, MOST_COUNTS))
         generator, lrs, momenta = np.random.default_rng(SEED), [], []
         for count in range(num_counts):
@@ -45,6 +47,7 @@ class ScheduleExercise(Exercise):
             # Multiples of powers of 2: some lie on a threshold, some just below.
             loss = generator.integers(1, 9) / 8 * 0.5 ** (count // 10) * (1 - 1e-9 * generator.integers(2))
             schedule.observe(loss)
+        untouched.refuse_changes()
         return {name: _array(values) for name, values in (("lr", lrs), ("momentum", momenta)) if values}
 
     def wanted(self) -> str:
@@ -63,6 +66,14 @@ class ScheduleExercise(Exercise):
 
 
 def _array(values: list[Any]) -> Any:
-    """The numbers; or the first thing that a method has returned and is none: NumPy reads numbers in texts, too."""
-    others = [value for value in values if not isinstance(value, int | float | np.number | np.ndarray)]
-    return others[0] if others else np.array(values, np.float64)
+    """The numbers; or the first thing that a method has returned and is none: NumPy reads numbers in texts, too. Of an
+    array, a row with it.
+    """
+    others = [value for value in values if not _is_number(value)]
+    if not others:
+        return np.array(values, np.float64)
+    return others[0][np.newaxis] if isinstance(others[0], np.ndarray) else others[0]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) or (isinstance(value, np.ndarray) and value.ndim == 0)

@@ -61,6 +61,11 @@ def written_gradient(name: str) -> str:
     return _written("self.grad", name.removeprefix("grad_"))
 
 
+def written_parameter(name: str) -> str:
+    """A parameter as code: self.param.weight, or vars(self.param)["out_proj.weight"]."""
+    return _written("self.param", name)
+
+
 def _written(arrays: str, name: str) -> str:
     return f"{arrays}.{name}" if name.isidentifier() else f'vars({arrays})["{name}"]'
 
@@ -71,7 +76,7 @@ def written_words(exercise: Exercise, text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     if isinstance(owner, type) and issubclass(owner, Layer):
         dotted = {name for layer, _ in owner.examples() for name in layer.parameter_shapes() if "." in name}
-        found = {name: _written("self.param", name) for name in sorted(dotted)}
+        found = {name: written_parameter(name) for name in sorted(dotted)}
     bases = owner.__mro__ if isinstance(owner, type) else (type(owner),)
     for base in bases:
         found |= {word: way for word, way in WRITTEN.get(base, {}).items() if word not in found}

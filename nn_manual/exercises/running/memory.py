@@ -60,6 +60,9 @@ def kept_as_it_was(cases: Sequence[Case], expected: Sequence[Results], theirs: S
     are_zeros = not any(case.instance.vectors.get(first, case.instance.model.param_arena).any() for case in cases)
     multiples = ", or only multiples of its zeros" if are_zeros else ""
     how = f"Write {first}[...] = ...; `{first} = ...` makes another array."
+    if are_zeros:
+        how = f"Write {first}[...] = ... where you have `{first} = ...`, which makes another array; "
+        how += "where you write in place already, something that isn't 0 must be added."
     return f"{what}: nothing is written into {first}{multiples}. {how}"
 
 

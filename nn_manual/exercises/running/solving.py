@@ -14,6 +14,7 @@ from nn_manual.check.catalogue.inputs import AT_JUMPS
 from nn_manual.errors import is_from_outside, words_of
 from nn_manual.exercises.kinds.exercise import Case, Exercise, NotASolution, Reached, Results
 from nn_manual.exercises.running.answer import Failure
+from nn_manual.exercises.running.read_only import of_read_only
 from nn_manual.exercises.running.shapes import misfit
 from nn_manual.messages.text import advice, nearest
 
@@ -67,8 +68,8 @@ def failure(error: BaseException, file: str) -> Failure:
         return Failure(f"{type(error).__name__}: {error.msg}", error.lineno or 0)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     words = str(error) if isinstance(error, NotASolution) else f"{words_of(error)}{_meant(error)}"
-    if isinstance(error, ValueError) and "read-only" in words:
-        words = "it writes into its input, which other code still reads"
+    if of_writing := of_read_only(error, file):
+        words = of_writing
     elif of_shapes := misfit(error, file):
         words = f"{type(error).__name__}: {of_shapes}"
     return Failure(words, (lines[-1] or 0) if lines else getattr(error, "line", 0))

@@ -16,6 +16,7 @@ from nn_manual.check.judge.diagnosis import describe_difference, positions
 from nn_manual.exercises.files.statement import OUTPUTS, said_of_kinks
 from nn_manual.exercises.running.answer import Answer, Failure
 from nn_manual.exercises.running.reference import Reference
+from nn_manual.optim import Scheduler
 
 #: The kinds of input that lie at ties and kinks, and those of which a part does.
 AT_KINKS, PARTLY_AT_KINKS = ("tied", "zero"), ("tied", "zero", "spread", AT_JUMPS)
@@ -91,6 +92,24 @@ def agrees(theirs: Any, right: Array) -> bool:
         return False
     right = np.asarray(right)
     return theirs.shape == right.shape and not differs(theirs, right).any()
+
+
+def not_asked(owner: Any, theirs: Any, right: Array, every: Sequence[Any]) -> str:
+    """What a result is where it isn't of the kind that is asked, in words: no array of numbers, an array in the place
+    of a schedule's number, or a number in the place of an array, the same one in `every` wrong result. Empty for any
+    other.
+    """
+    is_schedule = isinstance(owner, type) and issubclass(owner, Scheduler)
+    asked = "one number" if is_schedule else "an array of numbers"
+    if isinstance(theirs, str):
+        missing = " Is a return missing?" if theirs == "None" else ""
+        return f"{theirs}, and not {asked}.{missing}"
+    if is_schedule and theirs.ndim > 1:
+        return f"an array of shape {theirs.shape[1:]}, and not {asked}."
+    are_numbers = all(isinstance(own, np.ndarray) and own.ndim == 0 for own in every)
+    if right.ndim and are_numbers and len({float(own) for own in every}) == 1:
+        return f"the number {float(theirs):g}, and not {asked}."
+    return ""
 
 
 def differs(theirs: Array, right: Array) -> npt.NDArray[np.bool_]:

@@ -16,6 +16,7 @@ from nn_manual.exercises.verdicts.differences import (
     agrees,
     has_no_number,
     looks_like,
+    not_asked,
     of_others,
     of_ties,
     two_numbers,
@@ -47,7 +48,7 @@ def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str
         explanation = compared.of_tensor(wrong)
     if failed is not None:
         explanation += compared.of_failure(failed, file, explained=wrong is None)
-    if failed is None:  # else they might have been called behind the error
+    if failed is None and not compared.missing():  # else they might have been called behind the error, or what is open
         is_right = all(row.state == RIGHT for row in rows)
         for name, words in _of_unused(reference, answer, file).items():
             (explanation if is_right and name in reference.taken_out else notes).append(words)
@@ -144,10 +145,8 @@ class _Compared:
         """About a wrong tensor: the cause, or else what the difference looks like; the place, and on which inputs."""
         wrong, case = self._cases_wrong(name), self.shown(name)
         theirs, right = self._theirs[case][name], np.asarray(self._reference.expected[case][name])
-        if isinstance(theirs, str):
-            missing = " Is a return missing?" if theirs == "None" else ""
-            said = f"{name} is {theirs}, and not an array of numbers.{missing}"
-            return [said, self._where(name, wrong)]
+        if what := not_asked(self._reference.owner, theirs, right, [self._theirs[i][name] for i in wrong]):
+            return [f"{name} is {what}", self._where(name, wrong)]
         if all(has_no_number(self._theirs[i][name]) for i in wrong):
             return [no_number(self._reference.owner, name), self._where(name, wrong)]
         cause = cause_of(self._reference, self._theirs, name)
