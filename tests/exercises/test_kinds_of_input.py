@@ -87,6 +87,10 @@ def test_two_settings_that_tell_the_same_are_not_told_apart() -> None:
     assert where_wrong(inputs, [3, 4], range(5), Sayings(), Pool) == (
         "It is wrong on P(4, pad=1). It is right on P(1), P(2) and P(3)."
     )
+    inputs = [("P(3)", ""), ("P(3, pad=1)", ""), ("P(3, pad=2)", "")]
+    assert where_wrong(inputs, [0], range(3), Sayings(), Pool) == (
+        "It is wrong on P(3). It is right on P(3, pad=1) and P(3, pad=2)."
+    )
     inputs = [("P(3)", ""), ("P(4, pad=1)", ""), ("P(4, 2, pad=1)", "")]
     assert where_wrong(inputs, [1, 2], range(3), Sayings(), Pool) == "It is wrong on every input but P(3)."
 

@@ -48,7 +48,7 @@ def where_wrong(
     there = _Ways(inputs, wrong, [i for i in asked if inputs[i][0] in bad], owner)
     if setting := setting_of(bad, [*bad, *good], owner):
         return f"{say.wrong} with {setting} alone. {there.told(say.at('There'))}"
-    if setting := setting_of(good, [*bad, *good], owner):
+    if len(bad) > 1 and (setting := setting_of(good, [*bad, *good], owner)):
         return f"{say.others} with {setting}. {there.told(say.at('Elsewhere'))}"
     if len(bad) <= len(good):
         return f"{say.wrong} on {_listed(bad)} alone. {there.told(say.at('There'))}"
@@ -105,8 +105,10 @@ def _said(groups: dict[str, list[bool]], say: Sayings, *, is_pure: bool) -> str:
 def _by_setting(
     examples: Mapping[int, str], bad: Sequence[str], good: Sequence[str], owner: Any
 ) -> Iterator[dict[int, str]]:
-    """The setting that all wrong examples have, and no other one, and the setting that all right ones have."""
-    for one in (bad, good):
+    """The setting that all wrong examples have, and no other one, and the setting that all right ones have. A single
+    wrong example is told as it is.
+    """
+    for one in (bad, good) if len(bad) > 1 else ():
         if setting := setting_of(one, [*bad, *good], owner):
             yield {i: f"inputs {'with' if example in one else 'without'} {setting}" for i, example in examples.items()}
 
