@@ -167,6 +167,11 @@ STUDENTS = {
         ),
         ("np.abs(saved) <= self.delta", "np.abs(saved) < 1", "The curved part ends at delta, not at 1."),
         (
+            "np.where(np.abs(saved) <= self.delta, saved, self.delta * np.sign(saved))",
+            "np.sign(saved)",
+            "That is the slope of |d|",
+        ),
+        (
             "self.delta * np.sign(saved)",
             "0",
             "with `where(abs(prediction - target) <= delta, prediction - target, 0)` in the place of "

@@ -107,7 +107,9 @@ def known_at(unit: ast.FunctionDef, statement: ast.stmt, names: Mapping[str, Any
 
 
 def of_conditions(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
-    """A condition that always holds, or never, or where its bound is crossed and not met."""
+    """A condition that always holds, or never, or where its bound is crossed and not met; and the smallest number so
+    far in the place of one that is kept under a condition.
+    """
     for node in ast.walk(unit):
         if isinstance(node, ast.If | ast.While):
             for other in changes_of(node.test, {}, []):
@@ -116,6 +118,12 @@ def of_conditions(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
         if isinstance(node, ast.If) and not all(isinstance(each, ast.Raise) for each in node.body):
             for value, words in ((True, "always held"), (False, "never held")):
                 change = Change(node.test, ast.Constant(value), f"as if `{ast.unparse(node.test)}` {words}", TURNED)
+                yield Candidate(((index, change),), ("",), "", TURNED)
+        match node:
+            case ast.If(test, [ast.Assign([ast.Attribute() as kept], value)], []):  # a state that is kept at times
+                line = f"{ast.unparse(kept)} = min({ast.unparse(kept)}, {ast.unparse(value)})"
+                words = f"with `{line}` whatever `{ast.unparse(test)}` is"
+                change = Change(node, ast.parse(line).body[0], words, TURNED)
                 yield Candidate(((index, change),), ("",), "", TURNED)
 
 
