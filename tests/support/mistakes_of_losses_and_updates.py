@@ -114,7 +114,7 @@ STUDENTS = {
         ("alpha + beta[:, :, :S]", "alpha", "What comes behind it, beta, belongs to them."),
         ("gamma = alpha", "gamma = at + alpha", "now it counts twice"),
         ("gamma = alpha", "gamma = -at + alpha", "it counts once, in alpha"),
-        (", over]", "]", "it is `one_way` alone"),
+        (", over]", "]", "with `one_way` alone in the place of "),
         ("np.where(has_path[:, np.newaxis], np.exp(gamma), 0)", "np.exp(gamma)", "not a number"),
     ),
     "multi_label_margin_loss": Student(

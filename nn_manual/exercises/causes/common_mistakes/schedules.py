@@ -104,7 +104,7 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `self.cooldown_counter > 0`": "While it cools down, bad epochs aren't counted.",
         "with `self.best = min(self.best, validation_loss)` whatever `is_better` is":
             "A loss that is lower by less than the threshold isn't better: best stays.",
-        "as if `is_better` always held": "best is the lowest loss so far, not the last one.",
+        "with `is_better` always true": "best is the lowest loss so far, not the last one.",
         "with `reduced` in the place of `reduced if lr - reduced > self.eps else lr`":
             "A reduction by eps or less isn't made.",
     },
