@@ -1,4 +1,4 @@
-"""What is said of 700 mistakes of 111 exercises, as students make them: the cause, or nothing; never another cause."""
+"""What is said of 700 mistakes of 114 exercises, as students make them: the cause, or nothing; never another cause."""
 
 from __future__ import annotations
 
