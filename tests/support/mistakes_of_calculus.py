@@ -373,7 +373,7 @@ STUDENTS = {
         (
             "g * ((input >= min) & (input <= max))",
             "np.clip(g, min, max)",
-            "it is `minimum(maximum(grad_answer, min), max)`, what forward would make of the gradient",
+            "with `minimum(maximum(grad_answer, min), max)`, what forward would make of the gradient",
         ),
         ("(input >= min) & ", "", "without `input >= min`"),
     ),

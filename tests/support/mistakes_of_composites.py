@@ -128,6 +128,12 @@ STUDENTS = {
         ("sum(ways)", "ways[-1]", "The last branch's way alone is left."),
         ("sum(ways)", "ways[0]", "The first branch's way alone is left."),
         ("sum(ways)", "np.mean(ways, axis=0)", "There is no mean."),
+        ("saved[0], grads,", "saved[0], grads[::-1],", "lie in the order of the branches"),
+        (
+            "places = np.cumsum(saved[1])[:-1]\n    grads = np.split(grad_output, places, self.dim)",
+            "grads = np.split(grad_output, np.cumsum(saved[1][::-1])[:-1], self.dim)[::-1]",
+            "lie in the order of the branches",
+        ),
         ("sum(ways)", "np.prod(ways, axis=0)", "The input goes all ways, and the gradients of the ways add."),
     ),
     "swi_glu": Student(

@@ -253,5 +253,12 @@ STUDENTS = {
             "        np.add.at(grad_input, corner.ravel() + offset, grad_output.ravel())",
             "Only the largest number of a window moves",
         ),
+        (
+            "for at, g in zip((corner + row.astype(int) * shape[3] + column).flat, grad_output.flat, strict=True):\n"
+            "        grad_input[at] += g",
+            "offsets = self._offsets(shape)\n    for offset in offsets:\n"
+            "        np.add.at(grad_input, corner.ravel() + offset, grad_output.ravel() / len(offsets))",
+            "That is the way back of the mean",
+        ),
     ),
 }

@@ -132,6 +132,12 @@ STUDENTS = {
         """,
         ("grad = pull - is_label * own", "grad = pull", "The right class's score stands in the terms of all others"),
         ("grad = pull - is_label * own", "grad = np.where(is_label, -pull, pull)", "in the terms of all others"),
+        (
+            "own = pull.sum(axis=1, keepdims=True)",
+            "own = row_weight / classes * (slope.sum(axis=1, keepdims=True) > 0)",
+            "its gradient is the sum of theirs",
+        ),
+        ("own = pull.sum(axis=1, keepdims=True)", "own = row_weight / classes", "its gradient is the sum of theirs"),
         ("grad = pull - is_label * own", "grad = pull + is_label * own", "is the sum of theirs, with its sign turned"),
         ("grad = pull - is_label * own", "grad = is_label * own - pull", "its slope is above 0"),
         ("pull.sum(", "pull.mean(", "The right class's score stands in each term"),

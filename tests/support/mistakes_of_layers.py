@@ -384,7 +384,7 @@ STUDENTS = {
         (
             "grad_output / self._count(saved, grad_output.dtype)",
             "grad_output / int(np.prod(self.windows.kernel))",
-            "as if `self.count_include_pad and (not self.ceil_mode)` always held",
+            "with `self.count_include_pad and (not self.ceil_mode)` always true",
         ),
         ("grad_output / self", "-grad_output / self", "with its sign turned"),
         (

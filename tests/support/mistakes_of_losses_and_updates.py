@@ -114,7 +114,7 @@ STUDENTS = {
         ("alpha + beta[:, :, :S]", "alpha", "What comes behind it, beta, belongs to them."),
         ("gamma = alpha", "gamma = at + alpha", "now it counts twice"),
         ("gamma = alpha", "gamma = -at + alpha", "it counts once, in alpha"),
-        (", over]", "]", "it is `one_way` alone"),
+        (", over]", "]", "with `one_way` alone in the place of "),
         ("np.where(has_path[:, np.newaxis], np.exp(gamma), 0)", "np.exp(gamma)", "not a number"),
     ),
     "multi_label_margin_loss": Student(
@@ -166,6 +166,11 @@ STUDENTS = {
             "target))` in the place of `clip(prediction - target, -delta, delta)`",
         ),
         ("np.abs(saved) <= self.delta", "np.abs(saved) < 1", "The curved part ends at delta, not at 1."),
+        (
+            "np.where(np.abs(saved) <= self.delta, saved, self.delta * np.sign(saved))",
+            "np.sign(saved)",
+            "That is the slope of |d|",
+        ),
         (
             "self.delta * np.sign(saved)",
             "0",

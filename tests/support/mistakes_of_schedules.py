@@ -15,6 +15,16 @@ STUDENTS = {
         ("count < self", "count <= self", "those from 0 to total_iters - 1"),
         (" or not self.total_iters", "", "With total_iters 0 the factor always holds"),
         ("count < self", "count > self", "The factor holds at first, and then no more."),
+        (
+            "count < self.total_iters or not self.total_iters",
+            "count >= self.total_iters",
+            "The factor holds at first, and then no more.",
+        ),
+        (
+            "count < self.total_iters or not self.total_iters",
+            "count >= self.total_iters > 0",
+            "The factor holds at first, and then no more.",
+        ),
     ),
     "exponential_lr": Student(
         """
@@ -62,7 +72,7 @@ STUDENTS = {
             "initial_lr = sum(one.lr(initial_lr, count) for one in self.schedulers)",
             "The schedules' factors are multiplied",
         ),
-        ("self.schedulers:", "self.schedulers[-1:]:", None),
+        ("self.schedulers:", "self.schedulers[-1:]:", "The last schedule's lr alone is left."),
     ),
     "sequential_lr": Student(
         """
@@ -174,6 +184,11 @@ STUDENTS = {
             "self.best, self.num_bad_epochs = validation_loss, 0",
             "self.num_bad_epochs = 0\n    self.best = validation_loss",
             "best is the lowest loss so far, not the last one.",
+        ),
+        (
+            "self.best, self.num_bad_epochs = validation_loss, 0",
+            "self.num_bad_epochs = 0\n    self.best = min(self.best, validation_loss)",
+            "A loss that is lower by less than the threshold isn't better: best stays.",
         ),
         ("(1 - self.threshold)", "(1 + self.threshold)", "with `+ self.threshold` in the place of `- self.threshold`"),
     ),

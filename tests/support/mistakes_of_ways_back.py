@@ -5,6 +5,17 @@ from __future__ import annotations
 from student import Student
 
 STUDENTS = {
+    "celu": Student(
+        """
+        def derivative(self, saved):
+            return np.where(saved < 0, np.exp(saved), 1)
+        """,
+        ("np.exp(saved)", "np.expm1(saved)", "The 1 is constant, and no part of the slope."),
+        ("np.exp(saved)", "np.exp(saved) / self.alpha", "its slope is exp(x / alpha)."),
+        ("np.exp(saved)", "self.alpha * np.exp(saved)", "the 1 / alpha of the chain rule cancel"),
+        ("np.where(saved < 0, np.exp(saved), 1)", "np.exp(saved) / self.alpha", "its slope is exp(x / alpha)."),
+        ("np.where(saved < 0, np.exp(saved), 1)", "self.alpha * np.exp(saved)", "chain rule cancel"),
+    ),
     "elu": Student(
         """
         def derivative(self, saved):
@@ -79,6 +90,11 @@ STUDENTS = {
             "        if 0 <= row < size[0] and 0 <= column < size[1]:\n"
             "            image[:, :, row, column] = parts[y * self.windows.kernel[1] + x][:, :, i, j]",
             "with `=` for `+=` where windows overlap",
+        ),
+        (
+            "return image",
+            "return image / np.maximum(self.images(np.ones_like(grad_output), size), 1)",
+            "has the sum of their gradients. There is no mean.",
         ),
     ),
     "circular_pad1d": Student(

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from nn_manual.exercises.causes.change import ADDED, LEFT_OUT, ONLY_ONCE, TURNED, Change, part, replaced, text
+from nn_manual.exercises.causes.change import ADDED, LEFT_OUT, ONLY_ONCE, TURNED, Change, instead, part, replaced, text
 from nn_manual.exercises.causes.changes import changes_of, changes_of_views
 from nn_manual.exercises.kinds.exercise import Results
 
@@ -142,9 +142,8 @@ def local_changes(unit: int, statement: ast.stmt, defined: Mapping[str, ast.expr
             for change in changes_of(definition, {}, []):
                 if change.rank == LEFT_OUT:
                     wrong = replaced(definition, change.node, change.wrong)
-                    words = f"with {text(wrong)} in the place of {text(node)}"
                     rank = ADDED if isinstance(node, ast.Name) else TURNED
-                    yield Candidate(((unit, Change(node, wrong, words, rank)),), (line,), line.partition(" ")[0], rank)
+                    yield Candidate(((unit, instead(node, wrong, rank)),), (line,), line.partition(" ")[0], rank)
 
 
 def forward_of_gradient(unit: int, statement: ast.stmt, forward: ast.expr) -> Iterator[Candidate]:
@@ -157,7 +156,7 @@ def forward_of_gradient(unit: int, statement: ast.stmt, forward: ast.expr) -> It
         wrong: Any = forward
         for node in inputs:
             wrong = replaced(wrong, node, ast.Name(upstream, ast.Load()))
-        words = f"but for all of {text(value)}: it is {text(wrong)}, what forward would make of the gradient"
+        words = f"with {text(wrong)}, what forward would make of the gradient, in the place of {text(value)}"
         yield Candidate(((unit, Change(value, wrong, words, ADDED)),), (line,), line.partition(" ")[0], ADDED)
 
 

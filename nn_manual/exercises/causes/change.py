@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 #: How simple the words of a change are, and how likely the mistake: of several that give the same, the first is told.
 LEFT_OUT, TURNED, ANOTHER, ADDED = 1, 2, 3, 4
+#: Code with more letters isn't quoted.
+LONGEST = 140
 #: Where an array is written by indices, and some come several times.
 ONLY_ONCE = "with `=` for `+=`, which keeps only one number of each position, in {0}"
 
@@ -41,9 +43,18 @@ def replaced(tree: ast.AST, node: ast.AST, wrong: ast.AST) -> Any:
 
 
 def text(node: ast.AST) -> str:
-    """The code of a node, as a sentence quotes it. A long one is cut."""
+    """The code of a node, as a sentence quotes it. A long one isn't quoted: a part of it would be no code."""
+    return _quoted(node) or "a long formula"
+
+
+def in_place(wrong: ast.AST, node: ast.AST) -> str:
+    """The words for a formula in the place of another one."""
+    return f"with {_quoted(wrong) or 'another formula'} in the place of {text(node)}"
+
+
+def _quoted(node: ast.AST) -> str:
     code = ast.unparse(node)
-    return f"`{code}`" if len(code) <= 110 else f"`{code[:100]} ...`"
+    return f"`{code}`" if len(code) <= LONGEST else ""
 
 
 def part(mark: str, node: ast.AST) -> str:
@@ -54,7 +65,7 @@ def part(mark: str, node: ast.AST) -> str:
 
 def instead(node: ast.AST, wrong: ast.AST, rank: int) -> Change:
     """Another formula in the place of a node."""
-    return Change(node, wrong, f"with {text(wrong)} in the place of {text(node)}", rank)
+    return Change(node, wrong, in_place(wrong, node), rank)
 
 
 def without(node: ast.AST, kept: ast.AST, dropped: ast.AST) -> Change:

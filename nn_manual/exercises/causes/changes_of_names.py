@@ -40,7 +40,7 @@ def of_whole(expression: ast.expr, names: Mapping[str, Any], sizes: Sequence[str
         read = ast.parse(name, mode="eval").body
         if isinstance(value, np.ndarray) and value.dtype.kind in "fb":
             if not isinstance(expression, ast.Name) and np.ndim(value):
-                yield Change(expression, read, f"but for all of {text(expression)}: it is `{name}` alone", ADDED)
+                yield Change(expression, read, f"with `{name}` alone in the place of {text(expression)}", ADDED)
             yield Change(expression, ast.BinOp(expression, ast.Mult(), read), f"times `{name}`", ADDED)
             yield Change(expression, ast.BinOp(expression, ast.Div(), read), f"divided by `{name}`", ADDED)
             if name.startswith("grad_"):

@@ -106,17 +106,33 @@ def known_at(unit: ast.FunctionDef, statement: ast.stmt, names: Mapping[str, Any
     return {name: value for name, value in names.items() if re.split(r"\W", name)[0] in stored | arguments}
 
 
-def of_conditions(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:
-    """A condition that always holds, or never, or where its bound is crossed and not met."""
+def of_conditions(index: int, unit: ast.FunctionDef, owner: Any) -> Iterator[Candidate]:
+    """A condition that always holds, or never, or where its bound is crossed and not met; and the smallest number so
+    far in the place of one that is kept under a condition.
+    """
     for node in ast.walk(unit):
         if isinstance(node, ast.If | ast.While):
             for other in changes_of(node.test, {}, []):
                 if isinstance(other.node, ast.Compare) and isinstance(other.wrong, ast.Compare):
                     yield Candidate(((index, other),), ("",), "", TURNED)
         if isinstance(node, ast.If) and not all(isinstance(each, ast.Raise) for each in node.body):
-            for value, words in ((True, "always held"), (False, "never held")):
-                change = Change(node.test, ast.Constant(value), f"as if `{ast.unparse(node.test)}` {words}", TURNED)
+            for holds in (True, False):
+                change = Change(node.test, ast.Constant(holds), _decided(ast.unparse(node.test), holds, owner), TURNED)
                 yield Candidate(((index, change),), ("",), "", TURNED)
+        match node:
+            case ast.If(test, [ast.Assign([ast.Attribute() as kept], value)], []):  # a state that is kept at times
+                line = f"{ast.unparse(kept)} = min({ast.unparse(kept)}, {ast.unparse(value)})"
+                words = f"with `{line}` whatever `{ast.unparse(test)}` is"
+                change = Change(node, ast.parse(line).body[0], words, TURNED)
+                yield Candidate(((index, change),), ("",), "", TURNED)
+
+
+def _decided(test: str, holds: bool, owner: Any) -> str:
+    """The words for a condition that doesn't depend on anything. A setting that is true or false has its name."""
+    name = test.removeprefix("self.")
+    if isinstance(getattr(owner, name, None), bool):
+        return f"with {name}={holds} on every input"
+    return f"with `{test}` always {str(holds).lower()}"
 
 
 def of_loops(index: int, unit: ast.FunctionDef) -> Iterator[Candidate]:

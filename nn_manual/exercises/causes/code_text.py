@@ -163,7 +163,7 @@ class CodeText(Text):
                     yield from local_changes(index, statement, defined)
                 if isinstance(statement, ast.Assign):
                     defined[ast.unparse(statement.targets[0]).removesuffix("[...]")] = statement.value
-            yield from of_conditions(index, unit)
+            yield from of_conditions(index, unit, self._owner)
             yield from of_loops(index, unit)
             yield from swapped_lines(index, unit)
             yield from swapped_gates(index, unit, getattr(self._owner, "NUM_GATES", 0))

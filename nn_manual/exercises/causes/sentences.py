@@ -31,8 +31,8 @@ def sentence(exercise: Exercise, found: Candidate, wrong: str) -> str:
 
 
 def _start(exercise: Exercise, wrong: str) -> str:
-    if isinstance(exercise, ScheduleExercise):  # its counts are few: another formula may give the same
-        return f"The {wrong} is as if it were the right one"
+    if isinstance(exercise, ScheduleExercise):  # its counts are few: another formula may give the same there
+        return f"At these counts this is the {wrong} of the right formula"
     if " after step " in wrong:
         return "This is the right step"
     name = "derivative" if "derivative" in exercise.taken_out and wrong not in ("grad_target", "output") else wrong

@@ -27,6 +27,9 @@ from nn_manual.exercises.verdicts.rows import MISSING, NEVER, PARTLY, RIGHT, UNK
 from nn_manual.exercises.verdicts.verdict import Verdict
 from nn_manual.layers import Layer
 
+#: Between the name of a row of an optimizer and the number of the step of a tensor.
+STEP = " after step "
+
 
 def judge(reference: Reference, answer: Answer, file: str, missing: Sequence[str] = ()) -> Verdict:
     """The verdict on an answer. `missing` are the functions of the file that aren't written yet."""
@@ -72,7 +75,7 @@ def _of_unused(reference: Reference, answer: Answer, file: str) -> dict[str, str
 
 def _groups(names: Sequence[str]) -> list[str]:
     """The names without the numbers of steps: of an optimizer, the tensors of all steps are one row."""
-    return list(dict.fromkeys(name.partition(" after step ")[0] for name in names))
+    return list(dict.fromkeys(name.partition(STEP)[0] for name in names))
 
 
 class _Compared:
@@ -93,10 +96,18 @@ class _Compared:
         """Whether a tensor is wrong in any case."""
         return bool(self._cases_wrong(name))
 
+    def _names(self, group: str) -> list[str]:
+        """The tensors of a row."""
+        return [name for name in self._reference.names if name.partition(STEP)[0] == group]
+
+    def _wrong_in_any(self, names: Sequence[str]) -> set[int]:
+        """The cases in which one of these tensors is wrong."""
+        return {case for name in names for case in self._cases_wrong(name)}
+
     def row(self, group: str) -> Row:
         """The row of a tensor, or of a tensor after each of several steps."""
-        names = [name for name in self._reference.names if name.partition(" after step ")[0] == group]
-        wrong = {case for name in names for case in self._cases_wrong(name)}
+        names = self._names(group)
+        wrong = self._wrong_in_any(names)
         expected = enumerate(self._reference.expected)
         asked = [case for case, right in expected if any(name in right for name in names)]
         failed = [case for case in asked if any(map(partial(self._is_lost, case), names))]
@@ -139,19 +150,20 @@ class _Compared:
         lines = [_placed(failure, file), *([cause] if cause else [])]
         lines.append(f"It was {f'in {name}, ' if name else ''}on {setting}, {kind}.")
         every = [*range(len(self._results))]
-        return [*lines, where_wrong(self._reference.inputs, failures, every, Sayings("It fails", "It runs"))]
+        say = Sayings("It fails", "It runs")
+        return [*lines, where_wrong(self._reference.inputs, failures, every, say, self._reference.owner)]
 
     def of_tensor(self, name: str) -> list[str]:
         """About a wrong tensor: the cause, or else what the difference looks like; the place, and on which inputs."""
         wrong, case = self._cases_wrong(name), self.shown(name)
         theirs, right = self._theirs[case][name], np.asarray(self._reference.expected[case][name])
         if what := not_asked(self._reference.owner, theirs, right, [self._theirs[i][name] for i in wrong]):
-            return [f"{name} is {what}", self._where(name, wrong)]
+            return [f"{name} is {what}", self._where(name)]
         if all(has_no_number(self._theirs[i][name]) for i in wrong):
-            return [no_number(self._reference.owner, name), self._where(name, wrong)]
+            return [no_number(self._reference.owner, name), self._where(name)]
         cause = cause_of(self._reference, self._theirs, name)
         looks = looks_like(theirs, right, ((self._theirs[i][name], self._reference.expected[i][name]) for i in wrong))
-        looks = looks.partition(": the gradient was not")[0] if " after step " in name else looks
+        looks = looks.partition(": the gradient was not")[0] if STEP in name else looks
         of_kinks = of_ties(self._reference, wrong)
         if of_kinks is not None:
             looks = "it differs at ties or kinks only"
@@ -166,7 +178,7 @@ class _Compared:
             lines.append(f"On {setting}, {kind}{at}: yours is {both[0]}, right is {both[1]}")
         else:
             lines.append(f"On {setting}, {kind}: yours has shape {theirs.shape}, right is {right.shape}")
-        return [*lines, self._where(name, wrong)]
+        return [*lines, self._where(name)]
 
     def shown(self, name: str) -> int:
         """The case that shows best what is wrong with a tensor."""
@@ -180,8 +192,13 @@ class _Compared:
         is_random = self._reference.inputs[case][1].startswith("random")
         return 1 if is_random and right.any() else 2
 
-    def _where(self, name: str, wrong: Sequence[int]) -> str:
-        asked = [i for i, right in enumerate(self._reference.expected) if name in right and name in self._theirs[i]]
-        is_whole = not any(self._is_lost(i, name) for i in range(len(self._theirs)))
+    def _where(self, name: str) -> str:
+        """On which inputs the row of a tensor is wrong."""
+        names = self._names(name.partition(STEP)[0])
+        wrong = self._wrong_in_any(names)
+        wanted = [[one for one in names if one in right] for right in self._reference.expected]
+        reached = [all(one in theirs for one in own) for own, theirs in zip(wanted, self._theirs, strict=True)]
+        asked = [i for i, own in enumerate(wanted) if i in wrong or (own and reached[i])]
+        is_whole = not any(self._is_lost(i, one) for i in range(len(self._theirs)) for one in names)
         every = "every input" if is_whole else "every input that it reached"
-        return where_wrong(self._reference.inputs, wrong, asked, Sayings(every=every))
+        return where_wrong(self._reference.inputs, wrong, asked, Sayings(every=every), self._reference.owner)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from nn_manual.exercises.verdicts.settings import setting_of
 from nn_manual.messages.text import listed
 
 #: At most so many kinds are listed.
 LISTED = 5
+#: Where all kinds or examples have more letters, the wrong ones or the right ones are told, and not both.
+LONG = 160
 _SIZES = re.compile(r", shape \([\d, ]+\)")
 _BRACKETS = re.compile(r"\([^()]*\)")
-#: A setting in the text of a component: dilation=2, axis=(0, 2).
-_SETTING = re.compile(r"\b(?P<name>\w+)=(?:\([^()]*\)|\[[^\[\]]*\]|[^,()\[\]]+)")
 
 
 class Sayings(NamedTuple):
@@ -29,49 +30,47 @@ class Sayings(NamedTuple):
 
 
 def where_wrong(
-    inputs: Sequence[tuple[str, str]], wrong: Collection[int], asked: Sequence[int], say: Sayings
+    inputs: Sequence[tuple[str, str]], wrong: Collection[int], asked: Sequence[int], say: Sayings, owner: Any = None
 ) -> str:
-    """For example "It is wrong on tied input. It is right on random input and negative input." `inputs` are settings
-    and kinds, `wrong` and `asked` places in them.
+    """For example "It is wrong on tied input. It is right on random input and negative input." `inputs` are examples
+    of the component `owner` and kinds, `wrong` and `asked` places in them.
 
-    The inputs are told apart by what is special about them, by the value of a setting, or by all settings: the way with
-    the fewest groups of which each is all wrong or all right. Where there is none, it is said which setting all wrong
-    inputs have, or which is right, and then how often each kind is wrong.
+    The inputs are told apart by what is special about them, by the value of a setting, or by the examples: the way with
+    the fewest groups of which each is all wrong or all right. Where there is none, it is said on which examples
+    something is wrong, and then how often each kind is wrong.
     """
-    ways = _Ways(inputs, wrong, asked)
+    ways = _Ways(inputs, wrong, asked, owner)
     if ways.tells_apart:
         return ways.told(say)
-    places = ways.places
-    alone = [place for place, own in places.items() if own.issuperset(wrong) and len(own) < len(asked)]
-    if alone:
-        place = min(alone, key=lambda place: len(places[place]))
-        there = _Ways(inputs, wrong, sorted(places[place]))
-        return f"{say.wrong} {place} alone. {there.told(say.at('There'))}"
-    free: list[str] = []
-    others = {*asked}
-    for place in sorted(places, key=lambda place: -len(places[place])):
-        if places[place] & others and places[place].isdisjoint(wrong):
-            free.append(place)
-            others -= places[place]
-    if not free:
+    bad, good = ways.bad, ways.good
+    if not good:
         return ways.told(say)
-    elsewhere = _Ways(inputs, wrong, sorted(others))
-    return f"{say.others} {_listed(free)}. {elsewhere.told(say.at('Elsewhere'))}"
+    there = _Ways(inputs, wrong, [i for i in asked if inputs[i][0] in bad], owner)
+    if setting := setting_of(bad, [*bad, *good], owner):
+        return f"{say.wrong} with {setting} alone. {there.told(say.at('There'))}"
+    if len(bad) > 1 and (setting := setting_of(good, [*bad, *good], owner)):
+        return f"{say.others} with {setting}. {there.told(say.at('Elsewhere'))}"
+    if len(bad) <= len(good):
+        return f"{say.wrong} on {_listed(bad)} alone. {there.told(say.at('There'))}"
+    return f"{say.others} on {_listed(good)}. {there.told(say.at('Elsewhere'))}"
 
 
 class _Ways:
-    """Ways to tell some of the inputs apart, as groups with a name of which each input is wrong or not."""
+    """Ways to tell some of the inputs apart, as groups with a name of which each input is wrong or not.
 
-    def __init__(self, inputs: Sequence[tuple[str, str]], wrong: Collection[int], asked: Sequence[int]) -> None:
+    `bad` are the examples that have wrong inputs, and `good` the others.
+    """
+
+    def __init__(
+        self, inputs: Sequence[tuple[str, str]], wrong: Collection[int], asked: Sequence[int], owner: Any
+    ) -> None:
         kinds = {i: _SIZES.sub(", other sizes", inputs[i][1]) for i in asked}
-        settings = {i: inputs[i][0] for i in asked}
-        values = _with_value(settings)
+        examples = {i: inputs[i][0] for i in asked}
+        self.bad = [*dict.fromkeys(examples[i] for i in asked if i in wrong)]
+        self.good = [each for each in dict.fromkeys(examples.values()) if each not in self.bad]
         wholes = {i: _whole(kind) for i, kind in kinds.items()}
-        names = [*_by_part(kinds), wholes, *(_by_value(asked, value, own) for value, own in values.items()), settings]
+        names = [*_by_part(kinds), wholes, *_by_setting(examples, self.bad, self.good, owner), examples]
         self._groups = [_groups(way, wrong) for way in names]
-        #: The inputs that have a setting, or all settings, in common.
-        self.places = {f"with {value}": own for value, own in values.items()}
-        self.places |= {f"on {one}": {i for i in asked if settings[i] == one} for one in settings.values()}
         self._is_everywhere = {*asked} <= {*wrong}
 
     @property
@@ -95,9 +94,23 @@ def _said(groups: dict[str, list[bool]], say: Sayings, *, is_pure: bool) -> str:
     counts = {name: "" if all(group) else f" ({sum(group)} of {len(group)})" for name, group in groups.items()}
     bad = [f"{name}{counts[name]}" for name, group in groups.items() if any(group)]
     good = [name for name, group in groups.items() if not any(group)]
-    if len(good) < len(bad) and is_pure:
+    is_long = len("".join([*bad, *good])) > LONG
+    if good and is_pure and (len("".join(good)) < len("".join(bad)) if is_long else len(good) < len(bad)):
         return f"{say.wrong} on {say.every} but {_listed(good)}."
+    if good and (len(good) > LISTED or (is_long and is_pure)):
+        return f"{say.wrong} on {_listed(bad)} alone."
     return f"{say.wrong} on {_listed(bad)}.{f' {say.others} on {_listed(good)}.' if good else ''}"
+
+
+def _by_setting(
+    examples: Mapping[int, str], bad: Sequence[str], good: Sequence[str], owner: Any
+) -> Iterator[dict[int, str]]:
+    """The setting that all wrong examples have, and no other one, and the setting that all right ones have. A single
+    wrong example is told as it is.
+    """
+    for one in (bad, good) if len(bad) > 1 else ():
+        if setting := setting_of(one, [*bad, *good], owner):
+            yield {i: f"inputs {'with' if example in one else 'without'} {setting}" for i, example in examples.items()}
 
 
 def _whole(kind: str) -> str:
@@ -111,24 +124,6 @@ def _by_part(kinds: dict[int, str]) -> Iterator[dict[int, str]]:
     parts = {i: kind.split(", ") for i, kind in kinds.items()}
     for place in range(min(map(len, parts.values()))):
         yield {i: part[place] for i, part in parts.items()}
-
-
-def _with_value(settings: dict[int, str]) -> dict[str, set[int]]:
-    """The value of a setting, several that always come together, or any value, and the inputs that have it."""
-    by_name: dict[str, dict[str, set[int]]] = {}
-    for i, setting in settings.items():
-        for found in _SETTING.finditer(setting):
-            by_name.setdefault(found["name"], {}).setdefault(found.group(), set()).add(i)
-    own = {value: places for values in by_name.values() for value, places in values.items()}
-    own |= {f"a given {name}": set().union(*values.values()) for name, values in by_name.items() if len(values) > 1}
-    together: dict[frozenset[int], list[str]] = {}
-    for value, places in own.items():
-        together.setdefault(frozenset(places), []).append(value)
-    return {listed(values): {*places} for places, values in together.items()}
-
-
-def _by_value(asked: Sequence[int], value: str, own: Collection[int]) -> dict[int, str]:
-    return {i: f"inputs {'with' if i in own else 'without'} {value}" for i in asked}
 
 
 def _groups(names: dict[int, str], wrong: Collection[int]) -> dict[str, list[bool]]:

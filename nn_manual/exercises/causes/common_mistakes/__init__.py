@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from nn_manual.exercises.causes.candidates import Candidate, Text
-from nn_manual.exercises.causes.change import Change, text
+from nn_manual.exercises.causes.change import Change, in_place
 from nn_manual.exercises.causes.common_mistakes import (
     calculus,
     classes,
@@ -60,7 +60,7 @@ def written_mistakes(exercise: Exercise, formulas: Text) -> Iterator[Candidate]:
 
 def _changes(unit: ast.AST, right: str, wrong: str) -> Iterator[Change]:
     formula, other = (ast.parse(code, mode="eval").body for code in (right, wrong))
-    words = f"with {text(other)} in the place of {text(formula)}"
+    words = in_place(other, formula)
     for node in ast.walk(unit):
         if isinstance(node, ast.expr) and ast.dump(node) == ast.dump(formula):
             yield Change(node, other, words, 0)

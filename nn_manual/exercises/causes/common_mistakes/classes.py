@@ -58,6 +58,9 @@ MISTAKES: dict[str, dict[str, str]] = {
         "divided by their sum, which makes them probabilities.",
     },
     "huber_loss": {
+        "clip(prediction - target, -delta, delta) => sign(prediction - target)":
+            "That is the slope of |d|: within delta the loss is d**2 / 2, whose slope is d, and beyond it the slope is "
+            "delta or -delta.",
         "without the `clip` of `clip(prediction - target, -delta, delta)`":
             "Beyond delta the loss is a straight line: its "
             "slope stays at delta.",
@@ -107,6 +110,9 @@ MISTAKES: dict[str, dict[str, str]] = {
         "without `- is_label * sum(pull, axis=1, keepdims=True)`": OWN,
         "with `+ is_label * sum(pull, axis=1, keepdims=True)` in the place of `- is_label * sum(pull, axis=1, "
         "keepdims=True)`": OWN,
+        "sum(pull, axis=1, keepdims=True) => row_weight[:, newaxis] / classes * (sum(pull, axis=1, keepdims=True) > 0)":
+            OWN,
+        "sum(pull, axis=1, keepdims=True) => row_weight[:, newaxis] / classes": OWN,
         "with its sign turned, in grad_prediction":
             "A score of another class makes the loss larger: its slope is above 0.",
         "with `mean` in the place of `sum`": "The right class's score stands in each term: the gradients are added.",

@@ -15,6 +15,7 @@ from nn_manual.exercises.causes.common_mistakes.normalizations import (
 from nn_manual.exercises.causes.common_mistakes.sequences import MASK_FIRST, PADDED_OUTPUT, TRUE_COUNTS
 
 WAYS = "The input goes all ways, and the gradients of the ways add."
+ORDER = "The parts of grad_output lie in the order of the branches, as their outputs do."
 OF_WAYS = {
     "grad_input + way => way": f"The last branch's way alone is left. {WAYS}",
     "without the line `grad_input = grad_input + way`": f"The first branch's way alone is left. {WAYS}",
@@ -55,6 +56,9 @@ MISTAKES: dict[str, dict[str, str]] = {
         **OF_WAYS,
         "self.summed(saved_of_branches, grads) => self.summed(saved_of_branches, grads) / len(self.branches)":
             f"{WAYS} There is no mean.",
+        "self.summed(saved_of_branches, grads) => self.summed(saved_of_branches, grads[::-1])": ORDER,
+        "pairwise(accumulate(sizes, initial=0)) => [(sum(sizes[i + 1:]), sum(sizes[i:])) for i in range(len(sizes))]":
+            ORDER,
     },
     "swi_glu": {
         "without the `self.activation.backward` of `self.activation.backward(of_activation, grad_product * up)`":

@@ -8,6 +8,8 @@ from nn_manual.exercises.causes.common_mistakes.classes import MEAN
 SHAPE = "The numbers are right: they only go back into the input's shape."
 UNSCALED = "without the factor `grad_output`"
 BELOW_ZERO = "Left of 0 the slope is another one."
+EXP_OF_CELU = "Left of 0 the output is alpha * (exp(x / alpha) - 1): its slope is exp(x / alpha)."
+CANCELS = "The factor alpha and the 1 / alpha of the chain rule cancel."
 FALLS = "The difference is prediction less target: with the target its sign turns."
 LARGER = "The answer is the larger operand: the other one doesn't move it."
 SMALLER = "The answer is the smaller operand: the other one doesn't move it."
@@ -122,7 +124,16 @@ MISTAKES: dict[str, dict[str, str]] = {
         "with `expit(scaled)` everywhere, in the place of `where(scaled > threshold, 1, expit(scaled))`":
             "Above the threshold the output is the input: its slope is 1.",
     },
-    "celu": {UNSCALED: UPSTREAM, "without `* exp(scaled)`": BELOW_ZERO},
+    "celu": {
+        UNSCALED: UPSTREAM,
+        "without `* exp(scaled)`": BELOW_ZERO,
+        "exp(scaled) => where(scaled < 0, expm1(scaled), 1)":
+            f"{EXP_OF_CELU} The 1 is constant, and no part of the slope.",
+        "exp(scaled) => where(scaled < 0, exp(scaled) / alpha, 1)": EXP_OF_CELU,
+        "exp(scaled) => exp(scaled) / alpha": EXP_OF_CELU,
+        "exp(scaled) => where(scaled < 0, alpha * exp(scaled), 1)": f"{EXP_OF_CELU} {CANCELS}",
+        "exp(scaled) => alpha * exp(scaled)": f"{EXP_OF_CELU} {CANCELS}",
+    },
     "selu": {
         UNSCALED: UPSTREAM,
         "without `* SCALE`": "The whole output is scaled: so is its slope.",

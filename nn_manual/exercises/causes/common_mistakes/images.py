@@ -33,6 +33,8 @@ OFFSETS = "np.array(self._offsets(input_shape), like=corner)[place.astype(np.int
 MISTAKES = {
     "unfold": {
         OVERWRITTEN: OVERLAP,
+        "self.images(grad_output, saved[2:]) => self.images(grad_output, saved[2:]) / np.maximum(self.images("
+        "np.ones_like(grad_output), saved[2:]), 1)": f"{OVERLAP} There is no mean.",
         "columns.reshape(len(columns), channels, self.kernel, *num_windows) => columns.reshape(len(columns), "
         "self.kernel, channels, *num_windows).swapaxes(1, 2)": COLUMN,
     },
@@ -108,6 +110,9 @@ MISTAKES = {
         "with 1 in the place of `grad_output`": UPSTREAM,
         "np.add.at(grad_input, at.ravel(), grad_output.ravel()) => np.add.at(grad_input, (corner[..., np.newaxis] + "
         "np.array(self._offsets(input_shape))).ravel(), np.repeat(grad_output, math.prod(self.kernel)))": LARGEST,
+        "np.add.at(grad_input, at.ravel(), grad_output.ravel()) => np.add.at(grad_input, (corner[..., np.newaxis] + "
+        "np.array(self._offsets(input_shape))).ravel(), np.repeat(grad_output / math.prod(self.kernel), "
+        "math.prod(self.kernel)))": f"That is the way back of the mean. {LARGEST}",
     },
     "conv1d": {
         MEAN_IN_BIAS: PLACE_BIAS,

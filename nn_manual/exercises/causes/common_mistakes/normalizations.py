@@ -63,8 +63,7 @@ MISTAKES: dict[str, dict[str, str]] = {
     "spectral_norm": {
         "without `- total * np.moveaxis(outer, 0, self._front)`":
             "The path through value is missing: each number of the original moves it, and so the whole weight.",
-        "but for all of `(grad_weight - total * np.moveaxis(outer, 0, self._front)) / value`: it is `grad_weight` "
-        "alone":
+        "with `grad_weight` alone in the place of `(grad_weight - total * np.moveaxis(outer, 0, self._front)) / value`":
             "That is the gradient of the weight: the derivative of original / value is missing.",
         "without `/ value`": "The original was divided by value: so is its gradient.",
         "with its sign turned, in total": "original / value falls where value grows: the sign of this path is turned.",

@@ -7,6 +7,8 @@ COSINE = "It begins at the minimum, and ends at the initial lr."
 STAYS = "After total_iters the lr stays."
 FACTORS = "initial_lr * math.prod((scheduler.lr(1.0, count) for scheduler in self.schedulers))"
 ONCE = "The initial lr counts once: each schedule gives a factor."
+AT_FIRST = "The factor holds at first, and then no more."
+ALL_FACTORS = "The schedules' factors are multiplied, as each one changes what the others have left."
 FROM_0 = "The count begins with 0: at first it is the initial lr."
 
 MISTAKES: dict[str, dict[str, str]] = {
@@ -75,7 +77,10 @@ MISTAKES: dict[str, dict[str, str]] = {
             "The first total_iters counts are those from 0 to total_iters - 1.",
         "without `self.total_iters == 0`": "With total_iters 0 the factor always holds, as in torch.",
         "with `count > self.total_iters` in the place of `count < self.total_iters`":
-            "The factor holds at first, and then no more.",
+            AT_FIRST,
+        "count < self.total_iters => count >= self.total_iters": AT_FIRST,
+        "self.factor if count < self.total_iters or self.total_iters == 0 else 1 => 1 if count < self.total_iters or "
+        "self.total_iters == 0 else self.factor": AT_FIRST,
     },
     "sequential_lr": {
         "without `- (self.milestones[index - 1] if index else 0)`":
@@ -86,8 +91,9 @@ MISTAKES: dict[str, dict[str, str]] = {
     "chained_scheduler": {
         f"{FACTORS} => math.prod((scheduler.lr(initial_lr, count) for scheduler in self.schedulers))": ONCE,
         "scheduler.lr(1.0, count) => scheduler.lr(initial_lr, count)": ONCE,
-        f"{FACTORS} => initial_lr * sum((scheduler.lr(1.0, count) for scheduler in self.schedulers))":
-            "The schedules' factors are multiplied, as each one changes what the others have left.",
+        f"{FACTORS} => initial_lr * sum((scheduler.lr(1.0, count) for scheduler in self.schedulers))": ALL_FACTORS,
+        f"{FACTORS} => self.schedulers[-1].lr(initial_lr, count)":
+            f"The last schedule's lr alone is left. {ALL_FACTORS}",
     },
     "reduce_lr_on_plateau": {
         "with `self.num_bad_epochs >= self.patience` in the place of `self.num_bad_epochs > self.patience`":
@@ -96,7 +102,9 @@ MISTAKES: dict[str, dict[str, str]] = {
         "(0, self.cooldown) => (self.num_bad_epochs, self.cooldown)":
             "Behind a reduction the bad epochs are counted anew.",
         "without `self.cooldown_counter > 0`": "While it cools down, bad epochs aren't counted.",
-        "as if `is_better` always held": "best is the lowest loss so far, not the last one.",
+        "with `self.best = min(self.best, validation_loss)` whatever `is_better` is":
+            "A loss that is lower by less than the threshold isn't better: best stays.",
+        "with `is_better` always true": "best is the lowest loss so far, not the last one.",
         "with `reduced` in the place of `reduced if lr - reduced > self.eps else lr`":
             "A reduction by eps or less isn't made.",
     },

@@ -28,11 +28,11 @@ MISTAKES: dict[str, dict[str, str]] = {
             "Each time has a vector of its own: the gradients are added over the batch, and not over the times.",
         "with `0` and `num_positions - time` swapped":
             "The first rows are used: those that are not, whose gradient is 0, are behind them.",
-        "but for all of `grad_output`: it is `grad_output + weight[:time]`, what forward would make of the gradient":
+        "with `grad_output + weight[:time]`, what forward would make of the gradient, in the place of `grad_output`":
             ADDED,
     },
     "sinusoidal_positions": {
-        "but for all of `grad_output`: it is `grad_output + waves`, what forward would make of the gradient": ADDED,
+        "with `grad_output + waves`, what forward would make of the gradient, in the place of `grad_output`": ADDED,
         "grad_output => grad_output * (1 + where(feature % 2 == 0, cos(angle), -sin(angle)))":
             "The waves depend on the time and on the feature, and not on the input: their derivative is 0.",
         "times `waves`": ADDED,
