@@ -446,9 +446,10 @@ STUDENTS = {
         ),
         (
             "dx = self._image(grad_output, x.shape[2:])",
-            "self.param.weight[...] = self.param.weight[..., ::-1].copy()\n"
+            "own = self.param\n"
+            "    self.param = type(own)(weight=own.weight[..., ::-1].copy())\n"
             "    dx = self._image(grad_output, x.shape[2:])\n"
-            "    self.param.weight[...] = self.param.weight[..., ::-1].copy()",
+            "    self.param = own",
             "is multiplied by weight[k] on the way back, too",
         ),
         (
