@@ -31,6 +31,7 @@ from benchmarks.samples.verdicts import (
 )
 from benchmarks.samples.written_out import is_lazy, settings_of, with_sizes
 from nn_manual.check.twin.model import reference_settings
+from nn_manual.check.twin.modules import MultiLabelMarginLoss
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.registry import components
@@ -201,13 +202,15 @@ def _of_numbers(sample: Sample) -> Sample | None:
 
 
 def _without_lists(sample: Sample) -> Sample | None:
-    """A list of classes that ends with -1 as 1 for each of them, and 0 for the others."""
+    """A list of classes that ends with -1 as 1 for each of them, and 0 for the others: of these, torch's class gets its
+    list again.
+    """
     if sample.name != "MultiLabelMarginLoss":
         return None
     prediction, target = sample.inputs
     is_listed = (target >= 0).cumprod(-1).bool()
     labels = torch.zeros_like(prediction).scatter_add_(-1, target.clamp(min=0), is_listed.to(prediction.dtype))
-    return replace(sample, inputs=(prediction, labels.detach()))
+    return replace(sample, module_class=MultiLabelMarginLoss, inputs=(prediction, labels.detach()))
 
 
 #: What a sample becomes where ours refuses it as it is: None where that is nothing else.
