@@ -25,7 +25,8 @@ from nn_manual.exercises.kinds.exercise import Case, Exercise, Results
 from nn_manual.ops import Operation
 from nn_manual.optim import Optimizer
 
-#: So many seconds are spent on the search: a check takes 3 s at most beyond its imports, with all inputs and both searches.
+#: So many seconds are spent on the search: with all inputs and a second search, a check takes 3 s at most beyond its
+#: imports.
 SECONDS = 1.6
 #: A second search takes at most this share of it.
 SHARE_OF_SECOND = 0.2
