@@ -182,7 +182,7 @@ def test_of_each_optimizer(optimizer_class: Any, settings: dict[str, Any], clip:
         groups: list[dict[str, Any]] = [{"parameters": "*.bias", "lr": 0.02}]
         if "weight_decay" in optimizer_class.setting_names():
             groups[0]["weight_decay"] = 0.0
-        optimizer = optimizer_class(model, lr=0.05, groups=groups, **settings)
+        optimizer = optimizer_class(model, groups=groups, **{"lr": 0.05, **settings})
         schedule = StepLR(2, 0.5)
         return Trainer(model, MSELoss(), optimizer, clip, schedule, lr_step="step", check_memory=memory)
 
