@@ -41,6 +41,7 @@ TWO = np.int64(2)
         (lambda: nn.CrossEntropyLoss(weight=(1, TWO)), nn.CrossEntropyLoss(weight=[1, 2])),
         (lambda: nn.BCELoss(weight=np.array([1, 0.5])), nn.BCELoss(weight=[1.0, 0.5])),
         (lambda: nn.BCELoss(weight=torch.tensor([1, 0.5])), nn.BCELoss(weight=[1.0, 0.5])),
+        (lambda: nn.MaskedFill(np.array([0, -1e4])), nn.MaskedFill([0.0, -1e4])),
     ],
 )
 def test_numbers_of_numpy_and_tuples_are_taken(given: Any, plain: Any) -> None:

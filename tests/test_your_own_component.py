@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from own_components import DIGIT_LINES, MINE, READ_LINES
 
 import nn_manual.check.catalogue.catalogue  # noqa: F401 - before any inner run, which unloads what it loads first
 from nn_manual import cli
 
 PAGE = (Path(__file__).parents[1] / "docs" / "your_own_component.md").read_text(encoding="utf-8")
-(MINE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-(CONFIG,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+CONFIG, LINES_CONFIG = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 UNCHECKABLE, HEADLINE = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 #: Messages by the mistakes that lead to them.
 TABLE = dict(re.findall(r"^\| (.+?) \| `(.+)` \|$", PAGE[PAGE.index("## Mistakes") :], re.MULTILINE))
@@ -43,6 +43,19 @@ def test_they_train_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["check", "run/config.yaml"]) == 0
     assert cli.main(["evaluate", "run"]) == 0
     assert "20 examples" in capsys.readouterr().out
+
+
+def test_lines_of_digits_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two epochs of few lines: it takes more to read them."""
+    Path("digit_lines.py").write_text(DIGIT_LINES)
+    Path("lines.yaml").write_text(LINES_CONFIG)
+    few = ["epochs=2", "data={digit_lines:DigitLines: {num_examples: 40}}", "batch_size=16", "gradient_check.every=1"]
+    assert cli.main(["train", "lines.yaml", "--run-dir", "runs/lines", *few]) == 0
+    output = words(capsys.readouterr().out)
+    assert "204 tensors of 4 steps equal torch's" in output, output
+    exec(READ_LINES, {})
+    assert capsys.readouterr().out == "0.0% of the lines are read without a mistake\n"
+    assert cli.main(["check", "digit_lines.py"]) == 0
 
 
 def test_each_is_checked_by_itself(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,8 +76,10 @@ def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], erro
     if data is not None and data.example_shape is not None:
         shape = (fit.batch_size, *data.example_shape)
     shape = fit.model(arguments["model"], "model", shape)
-    if shape is not None and data is not None and data.num_classes is not None and "loss" in arguments:
-        fit.loss(arguments["loss"], arguments["model"], shape, np.zeros(1, np.int64), data.num_classes)
+    loss: Loss | None = arguments.get("loss")
+    # Targets that don't belong to places may have any shape: only the data shows it.
+    if shape is not None and data is not None and data.num_classes is not None and loss is not None and loss.has_places:
+        fit.loss(loss, arguments["model"], shape, np.zeros(1, np.int64), data.num_classes)
 
 
 class _Fit:

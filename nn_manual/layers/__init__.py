@@ -27,6 +27,7 @@ from nn_manual.layers.learned_slope import PReLU
 from nn_manual.layers.linear import Linear
 from nn_manual.layers.local_response import LocalResponseNorm
 from nn_manual.layers.lstm import LSTM
+from nn_manual.layers.masked_fill import MaskedFill
 from nn_manual.layers.max_pooling import MaxPool1d, MaxPool2d, MaxPool3d
 from nn_manual.layers.normalization import LayerNorm, RMSNorm
 from nn_manual.layers.padded_recurrent import PaddedGRU, PaddedLSTM, PaddedRNN
@@ -149,6 +150,7 @@ __all__ = [
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
+    "MaskedFill",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",

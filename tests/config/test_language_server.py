@@ -67,9 +67,9 @@ def _of(names: list[str]) -> str:
 
 BARE_LAYERS = [
     "AlphaDropout", "CELU", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "FeatureAlphaDropout", "Flatten",
-    "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "LeakyReLU", "LogSigmoid", "Mish",
-    "PReLU", "PaddedTimePool", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax2d", "Softplus",
-    "Softshrink", "Softsign", "Tanh", "Tanhshrink", "TimePool", "Upsample",
+    "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "LeakyReLU", "LogSigmoid",
+    "MaskedFill", "Mish", "PReLU", "PaddedTimePool", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax2d",
+    "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "TimePool", "Upsample",
 ]
 OF_LAYERS = _of(BARE_LAYERS)
 OF_OPTIMIZERS = _of(sorted(components(Optimizer)))

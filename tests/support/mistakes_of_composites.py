@@ -50,6 +50,24 @@ STUDENTS = {
         ("weight[:, time] * grad_output", "weight[:, time]", "the weights are multiplied by grad_output"),
         ("weight[:, time] * grad_output", "weight[:, time] ** 2 * grad_output", "with `* weight` twice"),
     ),
+    "masked_fill": Student(
+        """
+        def backward(self, saved, grad_output):
+            grad_input = np.zeros_like(grad_output)
+            for row, counts in enumerate(saved):
+                length = counts.sum()
+                grad_input[row, :length] = grad_output[row, :length]
+            return grad_input
+        """,
+        ("grad_input = np.zeros_like(grad_output)", "grad_input = 1 * grad_output", "The padding holds a constant"),
+        ("np.zeros_like(grad_output)", "np.zeros_like(grad_output) + self.value", "The padding holds a constant"),
+        ("length] = grad_output[row, :length]", "length] = 0", "with 0 everywhere"),
+        (
+            "grad_input[row, :length] = grad_output[row, :length]",
+            "grad_input[row, length:] = grad_output[row, length:]",
+            "The mask is true where",
+        ),
+    ),
     "padded_causal_self_attention": Student(
         """
         def backward(self, saved, grad_output):

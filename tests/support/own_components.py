@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 PAGE = (Path(__file__).parents[2] / "docs" / "your_own_component.md").read_text(encoding="utf-8")
-(MINE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+MINE, DIGIT_LINES, READ_LINES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 #: Nine steps: three epochs of three.
 CONFIG = """\
 data: {mine:Waves: {num_examples: 60}}

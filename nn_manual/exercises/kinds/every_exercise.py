@@ -78,8 +78,8 @@ CHAPTERS = (
         "Sequences and recurrent nets",
         ("embedding", "rnn", "gru", "lstm"),
         (
-            *("layers.embedding", "layers.gru", "layers.lstm", "layers.padded", "layers.positions", "layers.rnn"),
-            *("layers.time_pooling",),
+            *("layers.embedding", "layers.gru", "layers.lstm", "layers.masked", "layers.padded"),
+            *("layers.positions", "layers.rnn", "layers.time_pooling"),
         ),
     ),
     Chapter("Attention", ("causal_self_attention",), ("layers.attention", "layers.self_att")),

@@ -8,8 +8,8 @@ import numpy as np
 import scipy
 
 from nn_manual import ops
-from nn_manual.arrays import Array
-from nn_manual.layers import Layer, TimePool
+from nn_manual.arrays import Array, Padded
+from nn_manual.layers import Layer, MaskedFill, TimePool
 from nn_manual.layers.batch_normalization import BatchNorm
 from nn_manual.layers.fast_forms import rows
 from nn_manual.layers.group_normalization import OverGroups
@@ -20,10 +20,11 @@ from nn_manual.ops.reductions import chosen, spread
 WORDS_OF_OPERATIONS = {"unbroadcast": ops.unbroadcast, "spread": spread, "chosen": chosen}
 
 
-def words_of_layer(layer: Layer, input: Array) -> dict[str, Any]:
+def words_of_layer(layer: Layer, given: Array | Padded) -> dict[str, Any]:
     """The names in the formulas of a layer, for this input. `weight` and `bias` are what a layer without them
     multiplies by and adds.
     """
+    input = given.array if isinstance(given, Padded) else given
     axes = getattr(layer, "axes", ())
     words: dict[str, Any] = {
         "axes": axes,
@@ -48,9 +49,17 @@ def words_of_layer(layer: Layer, input: Array) -> dict[str, Any]:
         words["time"] = input.shape[1]
     if getattr(layer, "eps", 0) is None:
         words["eps"] = np.finfo(input.dtype).eps
-    if isinstance(layer, TimePool):
-        words["mask"] = np.ones((*input.shape[:2], 1), input.dtype)
+    if isinstance(layer, TimePool | MaskedFill):
+        words["mask"] = mask_of(given).astype(input.dtype)
     return words | {name: getattr(layer, name) for name in ("ALPHA", "SCALE") if hasattr(layer, name)}
+
+
+def mask_of(input: Array | Padded) -> Array:
+    """True up to each sequence's length, (batch, time, 1, ...)."""
+    time = np.arange(input.shape[1])
+    lengths = input.lengths if isinstance(input, Padded) else np.full(input.shape[:1], len(time))
+    mask: Array = time < lengths[:, np.newaxis]
+    return mask.reshape(*mask.shape, *[1] * (len(input.shape) - 2))
 
 
 def over(array: Array, before: int, behind: int) -> Any:

@@ -65,7 +65,7 @@ class LayerExercise(Exercise):
         run = functools.partial(self._run, **drawn)
         array = input.array if isinstance(input, Padded) else input
         known = {"input": array, "grad_output": grad_output, **_parameters(model)}
-        known = words_of_layer(layer, array) | known
+        known = words_of_layer(layer, input) | known
         return Case(label(layer), words, run, known, layer, prepare=functools.partial(self._prepare, **drawn))
 
     def _model(self, own: type[Layer], index: int, number: int) -> Sequential:

@@ -15,6 +15,7 @@ PADDED_OUTPUT = (
 MASK_FIRST = (
     "The mask comes before the way back: a padded time sees the times that count, so its gradient would come to these."
 )
+CONSTANT_PADDING = "The padding holds a constant, which doesn't depend on the input: its gradient is 0 there."
 TRUE_COUNTS = "The mask is true where a time counts, and not where there is padding."
 LATER = "The gradient from the later times is missing: h goes into the next time, too."
 
@@ -49,6 +50,11 @@ MISTAKES: dict[str, dict[str, str]] = {
         "weight => concatenate([0 * mask[:, 1:], mask[:, :1]], axis=1)":
             "With mode = last alone, the last time has all of the gradient.",
         "with 1 in the place of `grad_output`": "By the chain rule, the weights are multiplied by grad_output.",
+    },
+    "masked_fill": {
+        "with `grad_output` everywhere, in the place of `where(mask, grad_output, 0)`": CONSTANT_PADDING,
+        "with `where(mask, grad_output, output)` in the place of `where(mask, grad_output, 0)`": CONSTANT_PADDING,
+        "with both cases of `where(mask, grad_output, 0)` swapped": TRUE_COUNTS,
     },
     "embedding": {
         REPEATED: OF_REPEATED,
