@@ -1,4 +1,4 @@
-"""Mutants of recurrent layers, and of attention with lengths, that compute the same: each with the proof."""
+"""Mutants of recurrent layers, and of other layers with lengths, that compute the same: each with the proof."""
 
 # ruff: noqa: E501 - a line of the package is cited as it is
 
@@ -25,15 +25,20 @@ ZERO_CELL = "np.zeros_like(saved.c[:1])"
 STACKED = "output, saved = self.stacked(kept(input, mask).swapaxes(0, 1), self._turn(mask), masks)"
 KEPT = "return (kept(output.swapaxes(0, 1), mask), (mask, saved))"
 
+VALUES = "np.array(self.value, input.dtype, like=input)"
+FILLED = f"return (np.where(mask, input, {VALUES}), mask)"
+
 PADDED_TIMES = "a time past the end of its sequence changes none that counts; tests/layers/test_attention.py fills those with infinity"
 
 #: The proof, as in survivors.py.
 RECURRENT: dict[tuple[str, str, str], str] = {
     **{
-        ("PaddedGRU.run", "mask = self.mask(input)", f"mask = self.mask({mutated})"): ITS_SHAPE
+        (method, "mask = self.mask(input)", f"mask = self.mask({mutated})"): ITS_SHAPE
+        for method in ("PaddedGRU.run", "MaskedFill.forward")
         for mutated in ("-input", "input * 1.001", "input * 2", "input + 1e-08", "previous(self, input)")
     },
     ("PaddedGRU.run", STACKED, STACKED.replace("input, mask", "input, input")): PADDED,
+    ("MaskedFill.forward", FILLED, FILLED.replace(VALUES, f"previous(self, {VALUES})")): "the values are a setting",
     **{
         (method, line, line.replace("swapaxes(0, 1)", "swapaxes(1, 0)")): TWO_AXES
         for method, line in (
