@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from nn_manual.cli.arguments import path
 from nn_manual.cli.terminal import going_on_without_a_reader
 from nn_manual.errors import ConfigError, GradientMismatch
 from nn_manual.messages.text import one_line, shell_word, wrapped
@@ -23,7 +24,7 @@ def add_exercise_commands(parser: argparse.ArgumentParser) -> None:
     names = parser.add_subparsers(title="commands", metavar="COMMAND")
     begin = names.add_parser("start", help="write the file of an exercise: its derivative is yours to write")
     begin.add_argument("name", metavar="NAME", help="an exercise, as `nn-manual exercise` lists them")
-    begin.add_argument("-o", "--output", type=_path, metavar="FILE", help="the file (default: NAME.py)")
+    begin.add_argument("-o", "--output", type=path, metavar="FILE", help="the file (default: NAME.py)")
     begin.set_defaults(command=start)
     check = names.add_parser(
         "check",
@@ -31,11 +32,11 @@ def add_exercise_commands(parser: argparse.ArgumentParser) -> None:
         epilog=STATUSES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    check.add_argument("file", type=_path, metavar="FILE", help="the file with your solution")
+    check.add_argument("file", type=path, metavar="FILE", help="the file with your solution")
     check.add_argument("--watch", action="store_true", help="check at every save, until Ctrl-C")
     check.add_argument(
         "--picture",
-        type=_path,
+        type=path,
         metavar="FILE",
         help="draw the Jacobian of the first wrong gradient beside the true one",
     )
@@ -51,26 +52,19 @@ def add_exercise_commands(parser: argparse.ArgumentParser) -> None:
     make.add_argument(
         "-o",
         "--output",
-        type=_path,
+        type=path,
         required=True,
         metavar="FILE",
         help="the file to hand out; what is right lies beside it, as FILE with the ending .exercise",
     )
     make.set_defaults(command=make_exercise)
     grade = names.add_parser("grade", help="check all files of a folder, each in a process of its own")
-    grade.add_argument("folder", type=_path, metavar="FOLDER", help="the hand-ins: .py files, also in folders of it")
+    grade.add_argument("folder", type=path, metavar="FOLDER", help="the hand-ins: .py files, also in folders of it")
     grade.add_argument(
-        "-o", "--output", type=_path, metavar="FILE", help="the grades, as a CSV (default: standard output)"
+        "-o", "--output", type=path, metavar="FILE", help="the grades, as a CSV (default: standard output)"
     )
     grade.set_defaults(command=grade_folder)
     names.add_parser("list").set_defaults(command=no_list)  # not in the help
-
-
-def _path(text: str) -> Path:
-    """A path of the command line. Raises ConfigError for an empty one, which Path takes for the current folder."""
-    if not text:
-        raise ConfigError("a path is empty: name a file or a folder; the current folder is .")
-    return Path(text)
 
 
 def _say(text: str) -> None:

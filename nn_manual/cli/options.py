@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from nn_manual.cli import checks, commands
-from nn_manual.cli.completion import complete, override_keys
+from nn_manual.cli.arguments import add_config, add_overrides, add_run, path
+from nn_manual.cli.completion import complete
 from nn_manual.cli.exercise import add_exercise_commands
 from nn_manual.cli.function_options import EXIT_STATUSES_OF_A_FUNCTION, add_function_options
 from nn_manual.messages.text import one_line
@@ -53,7 +54,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options of one command. Their `command` is the function that runs it. Raises SystemExit(2) for bad usage, as
     argparse does.
     """
-    parser = _parser()
+    parser = new_parser()
     complete(parser)
     options, others = parser.parse_known_args(arguments)
     # argparse doesn't recognize overrides if an option stands between them and CONFIG.
@@ -80,7 +81,8 @@ class _Parser(argparse.ArgumentParser):
         super().error(one_line(message))
 
 
-def _parser() -> argparse.ArgumentParser:
+def new_parser() -> argparse.ArgumentParser:
+    """The parser of the command line, with those of all commands."""
     parser = _Parser(
         prog="nn-manual",
         description="Neural networks whose every gradient is derived by hand\nand proven against PyTorch.",
@@ -90,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     names = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     new = names.add_parser("new", help="a config that trains on a table, on arrays or on a text of your own")
-    new.add_argument("file", type=Path, metavar="FILE", help="the data: .csv, .csv.gz, .npz or .txt")
+    new.add_argument("file", type=path, metavar="FILE", help="the data: .csv, .csv.gz, .npz or .txt")
     new.add_argument(
         "--target",
         action="append",
@@ -101,23 +103,23 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument(
         "--task", choices=["classification", "regression"], help="what to predict (default: what it looks like)"
     )
-    new.add_argument("-o", "--output", type=Path, metavar="FILE", help="the config (default: standard output)")
+    new.add_argument("-o", "--output", type=path, metavar="FILE", help="the config (default: standard output)")
     new.set_defaults(command=commands.new)
     train = names.add_parser("train", help="train from a YAML config, every gradient compared with torch's")
-    _add_config(train, nargs="?")
-    train.add_argument("--resume", type=Path, metavar="RUN", help="go on with a run, or from RUN/checkpoints/step-N")
+    add_config(train, nargs="?")
+    train.add_argument("--resume", type=path, metavar="RUN", help="go on with a run, or from RUN/checkpoints/step-N")
     train.add_argument(
-        "--run-dir", type=Path, metavar="DIR", help="the new run directory (default: runs/<config name>/<time>)"
+        "--run-dir", type=path, metavar="DIR", help="the new run directory (default: runs/<config name>/<time>)"
     )
     train.add_argument(
         "--log", choices=["tensorboard"], help="write the curves for TensorBoard, too, into the run directory"
     )
     train.set_defaults(command=commands.train)
     check = names.add_parser("check", help="compare every tensor of one batch with torch's, without training")
-    _add_config(check, nargs="?", also="; or FILE.py or FILE.py:Class, components of your own")
+    add_config(check, nargs="?", also="; or FILE.py or FILE.py:Class, components of your own")
     check.add_argument("--catalogue", action="store_true", help="check the package's components: a minute")
     check.add_argument(
-        "--replay", type=Path, metavar="BUNDLE", help="run a recorded step again that differed from torch's"
+        "--replay", type=path, metavar="BUNDLE", help="run a recorded step again that differed from torch's"
     )
     check.add_argument("--ops", action="store_true", help="check every operation of nn_manual.ops")
     check.set_defaults(command=checks.check)
@@ -130,11 +132,11 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     plot = names.add_parser("plot", help="draw the curves of one or more runs")
-    plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run directory")
+    plot.add_argument("runs", type=path, nargs="+", metavar="RUN", help="a run directory")
     plot.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=path,
         default=Path("loss.png"),
         metavar="FILE",
         help="the figure: PNG, SVG or PDF (default: loss.png)",
@@ -149,28 +151,28 @@ def _parser() -> argparse.ArgumentParser:
     plot.add_argument("--log-y", action="store_true", help="draw the losses on a logarithmic axis")
     plot.set_defaults(command=commands.plot)
     evaluate = names.add_parser("evaluate", help="how good a trained model is: loss, scores, and a figure")
-    _add_run(evaluate)
-    _add_overrides(evaluate, "other data or loss, as in data.Arrays.file=other.csv")
+    add_run(evaluate)
+    add_overrides(evaluate, "other data or loss, as in data.Arrays.file=other.csv")
     evaluate.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=path,
         metavar="FILE",
         help="the figure: PNG, SVG or PDF (default: RUN/confusion.png, of a regression RUN/predictions.png)",
     )
     evaluate.set_defaults(command=commands.evaluate)
     predict = names.add_parser("predict", help="a trained model's predictions for the examples in a file")
-    _add_run(predict)
+    add_run(predict)
     predict.add_argument(
         "--input",
-        type=Path,
+        type=path,
         required=True,
         metavar="FILE",
         help="the examples: .csv, .csv.gz or .npz, or - for a CSV on standard input",
     )
     predict.add_argument(
         "--output",
-        type=Path,
+        type=path,
         metavar="FILE",
         help="the predictions: .csv or .npz; a file of that name is replaced (default: printed as a CSV)",
     )
@@ -179,11 +181,11 @@ def _parser() -> argparse.ArgumentParser:
     summary.add_argument(
         "--measure", action="store_true", help="make a step also of a large model, and say what it takes"
     )
-    _add_config(summary)
+    add_config(summary)
     summary.set_defaults(command=commands.summary)
     unroll = names.add_parser("unroll", help="a config's training step as a script of NumPy, to read and to run")
-    _add_config(unroll)
-    unroll.add_argument("-o", "--output", type=Path, metavar="FILE", help="the script (default: standard output)")
+    add_config(unroll)
+    unroll.add_argument("-o", "--output", type=path, metavar="FILE", help="the script (default: standard output)")
     unroll.add_argument(
         "--run", action="store_true", help="unroll the whole run: FILE, with its data beside it as .npz"
     )
@@ -198,7 +200,7 @@ def _parser() -> argparse.ArgumentParser:
     schema.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=path,
         metavar="FILE",
         help="the schema; a file of that name is replaced (default: standard output)",
     )
@@ -209,7 +211,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_sample(parser: argparse.ArgumentParser) -> None:
-    _add_run(parser)
+    add_run(parser)
     parser.add_argument("--prompt", required=True, metavar="TEXT", help="what the text begins with")
     parser.add_argument("--length", type=int, default=500, metavar="COUNT", help="characters to write (default: 500)")
     parser.add_argument(
@@ -223,26 +225,3 @@ def _add_sample(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="the seed of the random draws (default: 0)")
     parser.set_defaults(command=commands.sample)
-
-
-def _add_config(parser: argparse.ArgumentParser, nargs: str | None = None, also: str = "") -> None:
-    parser.add_argument("config", type=Path, metavar="CONFIG", nargs=nargs, help=f"a YAML file, as in config/{also}")
-    _add_overrides(parser, "a value in the place of the config's, as in optimizer.SGD.lr=0.05")
-
-
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
-    parser.add_argument(
-        "--checkpoint",
-        choices=["best", "last"],
-        help="which weights: the best on validation, or the last (default: the best, if there are any)",
-    )
-    parser.add_argument(
-        "--layer-folder", type=Path, metavar="FOLDER", help="where your own classes lie, if no longer where they lay"
-    )
-
-
-def _add_overrides(parser: argparse.ArgumentParser, help: str) -> None:
-    # Without a default, argparse says that it is required.
-    overrides = parser.add_argument("overrides", nargs="*", default=[], metavar="KEY=VALUE", help=help)
-    overrides.completer = override_keys  # type: ignore[attr-defined]  # argcomplete asks for it

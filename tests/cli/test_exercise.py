@@ -60,9 +60,6 @@ def test_a_wrong_gradient_has_status_3(capsys: pytest.CaptureFixture[str]) -> No
         (["make", "my_layers.py:Swish", "-o", "swish.txt"], "--output swish.txt: the exercise is a Python file, .py"),
         (["make", "my_layers.py:Swish", "-o", "swish.py"], "my_layers.py: there is no such file"),
         (["grade", "nowhere"], "nowhere: there is no such folder"),
-        (["grade", ""], "a path is empty: name a file or a folder; the current folder is ."),
-        (["grade", ".", "-o", ""], "a path is empty: name a file or a folder; the current folder is ."),
-        (["check", ""], "a path is empty: name a file or a folder; the current folder is ."),
         (["grade", ".", "-o", "mine.py"], "mine.py is there already, and nothing is overwritten"),
     ],
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from runs import lines
 from slow_cases import slow
 
 from nn_manual.cli import main
+from nn_manual.cli.options import new_parser
 
 from .conftest import UNCHECKED
 
@@ -19,7 +22,36 @@ COMMANDS = ["train", "check", "check-function", "plot", "evaluate", "predict", "
 COMMANDS += ["schema", "exercise", "exercise start", "exercise check", "exercise hint", "exercise solution"]
 COMMANDS += ["exercise make", "exercise grade"]
 
+#: What the help calls an argument that is no path and no single number. Every other one is a path.
+NO_PATHS = {"KEY=VALUE", "NAME", "NAME|FILE", "FILE.py:CLASS", "MODULE:NAME", "SHAPES", "SIZES", "PLACE=BELOW", "DTYPE"}
+NO_PATHS |= {"KIND,...", "ROW,...", "SECONDS", "TEXT"}
+
 ROOT = Path(__file__).parents[2]
+
+
+def arguments_with_values(
+    parser: argparse.ArgumentParser, *command: str
+) -> Iterator[tuple[tuple[str, ...], argparse.Action]]:
+    """Each argument that takes any text, of this command and of those below it, and what stands in front of its value.
+    """
+    behind = command
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from arguments_with_values(below, *command, name)
+        elif action.nargs != 0 and action.choices is None and action.type not in (int, float):
+            yield (*command, action.option_strings[-1]) if action.option_strings else behind, action
+            if not action.option_strings:
+                behind = *behind, "given"
+
+
+VALUES = [*arguments_with_values(new_parser())]
+#: The name of each path in messages, by the command line in front of its value.
+PATHS = {
+    arguments: "/".join(action.option_strings) or str(action.metavar)
+    for arguments, action in VALUES
+    if action.metavar not in NO_PATHS
+}
 
 
 class TestHelp:
@@ -68,6 +100,27 @@ class TestUsage:
             main(arguments)
         assert end.value.code == 2
         assert message in capsys.readouterr().err
+
+    @pytest.mark.parametrize(("arguments", "name"), PATHS.items(), ids=map(" ".join, PATHS))
+    def test_no_path_is_empty(
+        self,
+        arguments: tuple[str, ...],
+        name: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        """An empty one would be the current folder."""
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(SystemExit) as end:
+            main([*arguments, ""])
+        assert end.value.code == 2
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last.partition(": error: ")[2] == f"argument {name}: the path is empty; the current folder is ."
+
+    def test_the_arguments_that_are_no_paths(self) -> None:
+        assert {action.metavar for _, action in VALUES} >= NO_PATHS
+        assert len(PATHS) >= 28
 
     @pytest.mark.parametrize(
         "arguments", [[], ["small.yaml", "--ops"], ["--ops", "--catalogue"], ["small.yaml", "--catalogue", "--ops"]]
