@@ -1,24 +1,18 @@
-"""What is said of 700 mistakes of 114 exercises, as students make them: the cause, or nothing; never another cause."""
+"""What is said of 700 mistakes of 115 exercises, as students make them: the cause, or nothing; never another cause."""
 
 from __future__ import annotations
 
 import ast
 import functools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import mistakes_of_calculus
-import mistakes_of_composites
-import mistakes_of_images
-import mistakes_of_kinks
-import mistakes_of_layers
-import mistakes_of_losses_and_updates
-import mistakes_of_optimizers
-import mistakes_of_schedules
-import mistakes_of_ways_back
+import mistakes
 import numpy as np
 import pytest
-from student import Student, solution
+from mistakes import STUDENTS
+from student import solution
 
 from nn_manual import ops
 from nn_manual.exercises.causes import explanation
@@ -34,17 +28,6 @@ from nn_manual.exercises.kinds.every_exercise import every_exercise
 from nn_manual.exercises.kinds.exercise import Case, Exercise, Reached, Results
 from nn_manual.optim import Optimizer
 
-STUDENTS: dict[str, Student] = {
-    **mistakes_of_calculus.STUDENTS,
-    **mistakes_of_composites.STUDENTS,
-    **mistakes_of_images.STUDENTS,
-    **mistakes_of_kinks.STUDENTS,
-    **mistakes_of_layers.STUDENTS,
-    **mistakes_of_losses_and_updates.STUDENTS,
-    **mistakes_of_optimizers.STUDENTS,
-    **mistakes_of_schedules.STUDENTS,
-    **mistakes_of_ways_back.STUDENTS,
-}
 #: The exercises that have methods.
 CLASSES = [name for name, exercise in every_exercise().exercises.items() if isinstance(exercise.owner, type)]
 #: Exercises whose explanations take a tenth of a second and more: the quick tests have their first mistake.
@@ -140,6 +123,16 @@ def test_at_least_four_mistakes_of_each_of_30_exercises_and_200_in_all() -> None
     assert sum(of_each.values()) >= 200
     found = [said for student in STUDENTS.values() for *_, said in student.mistakes if said is not None]
     assert len(found) >= 0.9 * sum(of_each.values())
+
+
+def test_mistakes_stand_in_the_files_of_their_chapter() -> None:
+    chapters, num_files = every_exercise().chapters, 0
+    for title, files in mistakes.CHAPTERS.items():
+        names = [name for students in files for name in students]
+        assert set(names) <= set(chapters[title])
+        assert len(names) == len(set(names))
+        num_files += len(files)
+    assert num_files == len([*Path(mistakes.__file__).parent.glob("[a-z]*.py")])  # none is left out
 
 
 def test_each_exercise_has_sentences_of_its_own() -> None:
