@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
+from benchmarks.translation import Translation
 from nn_manual import CausalSelfAttention, Layer, LearnedPositions, Loss, MultiheadAttention, Residual, Sequential
 from nn_manual.check.twin.model import target_as_torch_takes_it
 from nn_manual.check.twin.modules import torch_module
@@ -46,8 +48,10 @@ class _CausalSelfAttention(_SelfAttention):
 
 
 def torch_net(model: Sequential) -> torch.nn.Sequential:
-    """torch's version of a model, with copies of its parameters and buffers, and with its ties."""
-    net = torch.nn.Sequential(*(_version(layer) for layer in model.layers))
+    """torch's version of a model, with copies of its parameters and buffers, and with its ties. Raises CannotStandIn
+    for a layer that torch doesn't have, and NotImplementedError for a setting that isn't translated.
+    """
+    net = torch.nn.Sequential(*map(_version, model.layers))
     net.to_empty(device="cpu")
     net.to(getattr(torch, model.dtype.name))
     net.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in model.state_dict().items()})
@@ -58,17 +62,28 @@ def torch_net(model: Sequential) -> torch.nn.Sequential:
 
 
 def _version(layer: Layer) -> torch.nn.Module:
-    match layer:
-        case Residual():
-            return _Residual(*(_version(inner) for inner in layer.layers))
-        case Sequential():
-            return torch.nn.Sequential(*(_version(inner) for inner in layer.layers))
-        case CausalSelfAttention() | MultiheadAttention():
-            version = _CausalSelfAttention if isinstance(layer, CausalSelfAttention) else _SelfAttention
-            return version(layer.embed_dim, layer.num_heads, layer.dropout, layer.bias, batch_first=True)
-        case LearnedPositions():
-            return _LearnedPositions(layer.num_positions, layer.embedding_dim)
+    if translation := TRANSLATIONS.get(type(layer)):
+        return translation(layer)
     return torch_module(layer, type(layer).__name__)
+
+
+def _attention(version: type[_SelfAttention]) -> Translation[torch.nn.Module]:
+    return Translation(
+        lambda layer: version(layer.embed_dim, layer.num_heads, layer.dropout, layer.bias, batch_first=True),
+        *("embed_dim", "num_heads", "dropout", "bias"),
+    )
+
+
+#: The classes that aren't torch.nn's of the same name and settings.
+TRANSLATIONS: Mapping[type[Layer], Translation[torch.nn.Module]] = {
+    Residual: Translation(lambda layer: _Residual(*map(_version, layer.layers)), "layers"),
+    Sequential: Translation(lambda layer: torch.nn.Sequential(*map(_version, layer.layers))),
+    CausalSelfAttention: _attention(_CausalSelfAttention),
+    MultiheadAttention: _attention(_SelfAttention),
+    LearnedPositions: Translation(
+        lambda layer: _LearnedPositions(layer.num_positions, layer.embedding_dim), "num_positions", "embedding_dim"
+    ),
+}
 
 
 class _LossOfRows(torch.nn.Module):

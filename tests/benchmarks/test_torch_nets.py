@@ -11,6 +11,7 @@ import torch
 from benchmarks.torch_nets import torch_loss, torch_net, torch_optimizer
 from language_models import trigram_loss
 
+from nn_manual import CausalSelfAttention, Layer, MultiheadAttention, Residual, Sequential
 from nn_manual.config import load_config
 from nn_manual.data import Split
 from nn_manual.data.base import Examples
@@ -49,6 +50,20 @@ def test_a_step_of_torchs_net_ends_where_ours_does(name: str) -> None:
     torchs.step()
     for parameter, moved in vars(model.param).items():
         np.testing.assert_allclose(moved, net.get_parameter(parameter).detach().numpy(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("layer", "what"),
+    [
+        (CausalSelfAttention(8, 2, window=3), "CausalSelfAttention with window=3"),
+        (CausalSelfAttention(8, 2, num_kv_heads=1), "CausalSelfAttention with num_kv_heads=1"),
+        (MultiheadAttention(8, 2, positions="alibi"), "MultiheadAttention with positions='alibi'"),
+    ],
+)
+def test_a_setting_that_is_not_translated_is_refused(layer: Layer, what: str) -> None:
+    with pytest.raises(NotImplementedError) as refused:
+        torch_net(Sequential(Residual(layer)))
+    assert str(refused.value) == f"{what} isn't translated here"
 
 
 def test_the_loss_of_counted_triples() -> None:

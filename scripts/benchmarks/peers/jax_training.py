@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from benchmarks.peers.jax_nets import Values, jax_net
+from benchmarks.peers.jax_nets import Values, in_jax, jax_net
 from benchmarks.peers.subjects import Subject
-from nn_manual import SGD, Adam, AdamW, Trainer
+from benchmarks.translation import Translation
+from nn_manual import SGD, Adam, AdamW, CrossEntropyLoss, Loss, Trainer
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import group_of_each
 
@@ -19,6 +20,9 @@ from nn_manual.optim.groups import group_of_each
 State = tuple[Values, Values, Values, Any]
 #: A training step: the new state, and the loss.
 Step = Callable[[State, tuple[Any, Any]], tuple[State, Any]]
+
+#: The new parameter and state, from the parameter, its gradient, the state and the number of the step.
+Update = Callable[[Any, Any, Values, Any], tuple[Any, Values]]
 
 #: torch's number in the denominator of the factor that clips.
 CLIP_EPS = 1e-6
@@ -55,19 +59,17 @@ def scanned(subject: Subject) -> Callable[[], object]:
 
 def _training(trainer: Trainer) -> tuple[State, Step]:
     model, optimizer, max_norm = trainer.model, trainer.optimizer, trainer.clip_grad_norm
-    function, tied = jax_net(model), model.ties.first_of
-    decay = _decay_of_each(optimizer)
+    function, loss_function, tied = jax_net(model), in_jax(trainer.loss, LOSSES), model.ties.first_of
+    update_of = _update_of_each(optimizer)
     params = {name: jnp.asarray(array.copy()) for name, array in vars(model.param).items() if name not in tied}
     buffers = {name: jnp.asarray(array.copy()) for name, array in vars(model.buffer).items()}
-    kept = {
-        name: {vector: jnp.zeros_like(param) for vector in _vectors(optimizer)} for name, param in params.items()
-    }
+    vectors = VECTORS[type(optimizer)]
+    kept = {name: {vector: jnp.zeros_like(param) for vector in vectors} for name, param in params.items()}
 
     def loss_of(params: Values, buffers: Values, input: Any, target: Any) -> tuple[Any, Values]:
         of_uses = params | {use: params[first] for use, first in tied.items()}
         prediction, changed = function(of_uses | buffers, input)
-        logarithms = jax.nn.log_softmax(prediction)
-        return -jnp.take_along_axis(logarithms, target.reshape(-1, 1), 1).mean(), changed
+        return loss_function(prediction, target), changed
 
     def step(state: State, batch: tuple[Any, Any]) -> tuple[State, Any]:
         params, kept, buffers, number = state
@@ -76,39 +78,54 @@ def _training(trainer: Trainer) -> tuple[State, Step]:
             norm = jnp.sqrt(sum(jnp.vdot(grad, grad) for grad in grads.values()))
             factor = jnp.minimum(1, max_norm / (norm + CLIP_EPS))
             grads = {name: grad * factor for name, grad in grads.items()}
-        moved = {
-            name: _updated(optimizer, params[name], grads[name], kept[name], number + 1, decay[name]) for name in params
-        }
+        moved = {name: update_of[name](params[name], grads[name], kept[name], number + 1) for name in params}
         params = {name: param for name, (param, _) in moved.items()}
         return (params, {name: own for name, (_, own) in moved.items()}, buffers | changed, number + 1), loss
 
     return (params, kept, buffers, jnp.int32(0)), step
 
 
-def _vectors(optimizer: Optimizer) -> tuple[str, ...]:
-    return ("momentum",) if isinstance(optimizer, SGD) else ("average", "average_square")
-
-
-def _decay_of_each(optimizer: Optimizer) -> dict[str, float]:
-    """The weight decay of each parameter: the groups of the optimizer may differ in it, and in nothing else here."""
-    names = list(optimizer.model.parameter_shapes())
+def _update_of_each(optimizer: Optimizer) -> dict[str, Update]:
+    """The update of each parameter, with the settings of its group."""
+    names, updates = list(optimizer.model.parameter_shapes()), [in_jax(each, UPDATES) for each in optimizer.members]
     numbers = group_of_each(optimizer.groups, names)
-    return {name: vars(optimizer.members[number])["weight_decay"] for name, number in zip(names, numbers, strict=True)}
+    return {name: updates[number] for name, number in zip(names, numbers, strict=True)}
 
 
-def _updated(
-    optimizer: Optimizer, param: Any, grad: Any, kept: Values, number: Any, weight_decay: float
-) -> tuple[Any, Values]:
-    match optimizer:
-        case SGD():
-            momentum = optimizer.momentum * kept["momentum"] + grad
-            return param - optimizer.lr * momentum, {"momentum": momentum}
-        case Adam() | AdamW():
-            beta1, beta2 = optimizer.betas
-            average = beta1 * kept["average"] + (1 - beta1) * grad
-            square = beta2 * kept["average_square"] + (1 - beta2) * grad * grad
-            direction = average / (1 - beta1**number) / (jnp.sqrt(square / (1 - beta2**number)) + optimizer.eps)
-            if isinstance(optimizer, AdamW):
-                param = param * (1 - optimizer.lr * weight_decay)
-            return param - optimizer.lr * direction, {"average": average, "average_square": square}
-    raise NotImplementedError(f"there is no {type(optimizer).__name__} in JAX here")
+def _cross_entropy(prediction: Any, target: Any) -> Any:
+    logarithms = jax.nn.log_softmax(prediction)
+    return -jnp.take_along_axis(logarithms, target.reshape(-1, 1), 1).mean()
+
+
+def _momentum(optimizer: SGD) -> Update:
+    def update(param: Any, grad: Any, kept: Values, _: Any) -> tuple[Any, Values]:
+        momentum = optimizer.momentum * kept["momentum"] + grad
+        return param - optimizer.lr * momentum, {"momentum": momentum}
+
+    return update
+
+
+def _adam(optimizer: Adam | AdamW) -> Update:
+    beta1, beta2 = optimizer.betas
+
+    def update(param: Any, grad: Any, kept: Values, number: Any) -> tuple[Any, Values]:
+        average = beta1 * kept["average"] + (1 - beta1) * grad
+        square = beta2 * kept["average_square"] + (1 - beta2) * grad * grad
+        direction = average / (1 - beta1**number) / (jnp.sqrt(square / (1 - beta2**number)) + optimizer.eps)
+        if isinstance(optimizer, AdamW):
+            param = param * (1 - optimizer.lr * optimizer.weight_decay)
+        return param - optimizer.lr * direction, {"average": average, "average_square": square}
+
+    return update
+
+
+LOSSES: Mapping[type[Loss], Translation[Callable[[Any, Any], Any]]] = {
+    CrossEntropyLoss: Translation(lambda _: _cross_entropy)
+}
+UPDATES: Mapping[type[Optimizer], Translation[Update]] = {
+    SGD: Translation(_momentum, "model", "groups", "lr", "momentum"),
+    Adam: Translation(_adam, "model", "groups", "lr", "betas", "eps"),
+    AdamW: Translation(_adam, "model", "groups", "lr", "betas", "eps", "weight_decay"),
+}
+#: What an optimizer remembers of each parameter.
+VECTORS = {SGD: ("momentum",), Adam: ("average", "average_square"), AdamW: ("average", "average_square")}
