@@ -12,11 +12,14 @@ from nn_manual.losses.base import Loss, check_reduction
 from nn_manual.losses.class_targets import check_labels
 from nn_manual.messages.text import counted
 
+#: Stands for minus infinity, of which the difference from itself would be no number. Four of them add up in float32.
+NEVER = -1e37
+
 
 class Saved(NamedTuple):
     """What backward needs: the prediction's shape; the class of each state, (batch, states); 0 for the states that may
-    follow the second one before them, and -inf for the others, with two more behind them; 0 for the states in which a
-    path may end, and -inf for the others; the prediction of each state's class, and alpha less the largest of its time
+    follow the second one before them, and NEVER for the others, with two more behind them; 0 for the states in which a
+    path may end, and NEVER for the others; the prediction of each state's class, and alpha less the largest of its time
     and example, (time, batch, states); whether an example has a path, and how much its cost counts.
     """
 
@@ -145,33 +148,37 @@ class CTCLoss(Loss):
         num_rows = len(prediction)
         state, num_labels = self.states(target)
         num_states = state.shape[1]
+        never = prediction.dtype.type(NEVER)
         # Two more states, in which no path is, make slices of what lies one state and two states away.
-        skip = np.full_like(prediction, -np.inf, shape=(num_rows, num_states + 2))
-        skip[:, 2:-2] = np.where(state[:, 2:] != state[:, :-2], 0, -np.inf)
+        skip = np.full_like(prediction, never, shape=(num_rows, num_states + 2))
+        skip[:, 2:-2] = np.where(state[:, 2:] != state[:, :-2], 0, never)
         num_behind = 2 * num_labels[:, np.newaxis] - np.arange(num_states)
-        end = np.where((num_behind == 0) | (num_behind == 1), prediction.dtype.type(0), prediction.dtype.type(-np.inf))
+        end = np.where((num_behind == 0) | (num_behind == 1), prediction.dtype.type(0), never)
         rows = prediction if prediction.ndim == 3 else prediction[:, :, np.newaxis]
-        at = np.moveaxis(np.take_along_axis(rows, state[:, :, np.newaxis], axis=1), 2, 0)
-        alpha = np.full_like(prediction, -np.inf, shape=(len(at), num_rows, num_states + 2))
+        at = np.maximum(np.moveaxis(np.take_along_axis(rows, state[:, :, np.newaxis], axis=1), 2, 0), never)
+        alpha = np.full_like(prediction, never, shape=(len(at), num_rows, num_states + 2))
         alpha[0, :, 2:4] = at[0, :, :2]
         total = alpha[0].max(axis=1)
         alpha[0] -= total[:, np.newaxis]
         for time in range(1, len(at)):
             before = alpha[time - 1]
-            one_way = np.logaddexp(before[:, 2:], before[:, 1:-1])
-            alpha[time, :, 2:] = np.logaddexp(one_way, before[:, :-2] + skip[:, :-2]) + at[time]
+            ways = before[:, 2:], before[:, 1:-1], before[:, :-2] + skip[:, :-2]
+            alpha[time, :, 2:] = _logsumexp(*ways) + at[time]
             peak = alpha[time].max(axis=1)
             alpha[time] -= peak[:, np.newaxis]
             total = total + peak
-        cost = -(total + np.logaddexp.reduce(alpha[-1, :, 2:] + end, axis=1))
-        has_path = cost < np.inf
+        at_the_end = alpha[-1, :, 2:] + end
+        largest = at_the_end.max(axis=1)
+        cost = -(total + largest + np.log(np.exp(at_the_end - largest[:, np.newaxis]).sum(axis=1)))
+        has_path = largest > never / 2
         share = np.ones_like(cost)
         if self.reduction == "mean" and num_rows:
             share = share / np.maximum(num_labels, 1).astype(cost.dtype) / num_rows
         saved = Saved(prediction.shape, state, skip, end, at, alpha[:, :, 2:], has_path, share)
         if self.reduction == "mean" and not num_rows:
             return prediction.dtype.type(np.nan), saved
-        return (share * (np.where(has_path, cost, 0) if self.zero_infinity else cost)).sum(), saved
+        of_none = prediction.dtype.type(0 if self.zero_infinity else np.inf)
+        return (share * np.where(has_path, cost, of_none)).sum(), saved
 
     def backward(self, saved: Saved) -> Array:
         """grad_prediction."""
@@ -179,17 +186,26 @@ class CTCLoss(Loss):
         num_times, num_rows, _ = at.shape
         beta = np.empty_like(at)
         beta[-1] = end
-        after = np.full_like(skip, -np.inf)
+        after = np.full_like(skip, NEVER)
         for time in range(num_times - 2, -1, -1):
             after[:, :-2] = beta[time + 1] + at[time + 1]
-            one_way = np.logaddexp(after[:, :-2], after[:, 1:-1])
-            beta[time] = np.logaddexp(one_way, after[:, 2:] + skip[:, 2:])
+            beta[time] = _logsumexp(after[:, :-2], after[:, 1:-1], after[:, 2:] + skip[:, 2:])
             beta[time] -= beta[time].max(axis=1, keepdims=True)
         together = alpha + beta
-        all_paths = np.logaddexp.reduce(together, axis=2)
-        posterior = np.exp(together - np.where(has_path, all_paths, 0)[:, :, np.newaxis])
+        largest = together.max(axis=2, keepdims=True)
+        all_paths = largest + np.log(np.exp(together - largest).sum(axis=2, keepdims=True))
+        posterior = np.exp(together - all_paths)
         grad_prediction = np.zeros_like(at, shape=(num_rows * shape[1] * num_times,))
         starts = np.arange(0, num_rows * shape[1] * num_times, shape[1] * num_times)
         places = (state.T * num_times + starts).T + np.arange(num_times)[:, np.newaxis, np.newaxis]
-        np.add.at(grad_prediction, places.ravel(), (-share[:, np.newaxis] * posterior).ravel())
+        grads = np.where(has_path, -share, 0)[:, np.newaxis] * posterior
+        np.add.at(grad_prediction, places.ravel(), grads.ravel())
         return grad_prediction.reshape(shape)
+
+
+def _logsumexp(first: Array, second: Array, third: Array) -> Array:
+    """log(exp(first) + exp(second) + exp(third)). The largest one is taken off first: so nothing overflows."""
+    largest = np.maximum(np.maximum(first, second), third)
+    total = np.exp(first - largest) + np.exp(second - largest) + np.exp(third - largest)
+    result: Array = largest + np.log(total)
+    return result

@@ -161,6 +161,6 @@ SUBJECTS: dict[str, Subject] = ACTIVATIONS | IMAGES | OTHERS | LOSSES
 #: Classes of ours that torch.nn has, too, and that aren't measured, with the reason.
 NOT_MEASURED = {
     "GaussianNLLLoss": "torch's takes the variance as a third array",
-    "CTCLoss": "it takes the lengths of its targets",
+    "CTCLoss": "torch's gradient is that of its value behind a LogSoftmax alone",
     "TransformerEncoder": "it is made of TransformerEncoderLayers",
 }

@@ -205,10 +205,10 @@ STUDENTS = {
         def backward(self, saved):
             shape, state, skip, end, at, alpha, has_path, share = saved
             T, B, S = at.shape
-            beta = np.full((T, B, S + 2), -np.inf)
+            beta = np.full((T, B, S + 2), -1e37)
             beta[-1, :, :S] = end
             for t in range(T - 1)[::-1]:
-                ahead = np.full((B, S + 2), -np.inf)
+                ahead = np.full((B, S + 2), -1e37)
                 ahead[:, :S] = beta[t + 1, :, :S] + at[t + 1]
                 over = ahead[:, 2:] + skip[:, 2:]
                 ways = [ahead[:, :S], ahead[:, 1:-1], over]
@@ -227,7 +227,8 @@ STUDENTS = {
         ("alpha + beta[:, :, :S]", "alpha", "What comes behind it, beta, belongs to them."),
         ("gamma = alpha", "gamma = at + alpha", "now it counts twice"),
         ("gamma = alpha", "gamma = -at + alpha", "it counts once, in alpha"),
-        (", over]", "]", "with `one_way` alone in the place of "),
-        ("np.where(has_path[:, np.newaxis], np.exp(gamma), 0)", "np.exp(gamma)", "not a number"),
+        (", over]", "]", "A path may go on by two states, too"),
+        ("ahead[:, 2:] + skip[:, 2:]", "ahead[:, 2:]", "a path can't go on by two states"),
+        ("np.where(has_path[:, np.newaxis], np.exp(gamma), 0)", "np.exp(gamma)", "A target that no path reads"),
     ),
 }

@@ -86,6 +86,12 @@ MISTAKES: dict[str, dict[str, str]] = {
         "alpha + beta => alpha": "These are the paths up to this time. What comes behind it, beta, belongs to them.",
         "alpha + beta => alpha + beta + at": "alpha has the factor of this time already: now it counts twice.",
         "alpha + beta => alpha + beta - at": "beta doesn't have the factor of this time: it counts once, in alpha.",
+        "after[:, 2:] + skip[:, 2:] => NEVER":
+            "A path may go on by two states, too, where it leaves out the blank between two labels that differ.",
+        "after[:, 2:] + skip[:, 2:] => after[:, 2:]":
+            "Where two labels are equal, or the state is a blank, a path can't go on by two states: skip says where.",
+        "np.where(has_path, -share, 0) => -share":
+            "A target that no path reads costs nothing: it has no gradient.",
     },
     "multi_label_margin_loss": {
         "without `- num_pairs[:, :-1]`":
