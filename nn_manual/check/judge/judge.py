@@ -132,8 +132,7 @@ class Judge:
         rounding = frozenset[str]()
         with suppress(CannotCompare):
             if failed:
-                found = judged(claim, failed)
-                rounding = found.rounding - {pair.quantity.name for pair in found.wrong}
+                rounding = judged(claim, failed).excused(failed)
         return replace(report, comparisons=comparisons, rounding=report.rounding | rounding)
 
     def report(self, step: Proof, verdict: StepVerdict | None = None) -> GradientReport:

@@ -29,6 +29,12 @@ class Judgement:
         """
         return self._find_rounding()
 
+    def excused(self, failed: Sequence[Pair]) -> frozenset[str]:
+        """The names of those of `failed`, the pairs in question, whose formula is right, and that are off by rounding.
+        """
+        wrong = frozenset(pair.quantity.name for pair in self.wrong)
+        return self.rounding - wrong if without(failed, wrong) else frozenset()
+
 
 def judged(claim: Claim, failed: Sequence[Pair]) -> Judgement:
     """The judgement on `failed`, the claim's pairs, or parts of them, that are beyond the tolerance. Computed again in

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from nets import break_gradient, net, replace_method
 from slow_cases import crossed
 
@@ -32,6 +33,10 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.check.compare.comparison import Pair, Quantity
+from nn_manual.check.judge.claim import Claim, Values
+from nn_manual.check.judge.rounding import Rounding
+from nn_manual.check.step.reference import Move
 from nn_manual.errors import NotFiniteError
 from nn_manual.run_directory.step_line import record_of
 
@@ -355,3 +360,37 @@ def test_equal_numbers_beyond_float32_have_a_variance_of_rounding(num_rows: int,
     trainer = Trainer(model, MSELoss("sum"), SGD(model, lr=1e-3))
     step = trainer.train_step(np.full((num_rows, 1), number), np.zeros((num_rows, 1)))
     assert step.check is not None
+
+
+class Drawn(Claim):
+    """A claim whose values rounding moves by an eps, but not in the first `num_exact` measurements."""
+
+    def __init__(self, dtype: str, ours: float, num_exact: int) -> None:
+        self.dtype, self.num_exact, self.num_moves = np.dtype(dtype), num_exact, 0
+        self.pairs = [Pair(Quantity("output", "0 (Linear)", 1e-5), np.full(3, ours, dtype), torch.ones(3))]
+
+    def in_float64(self) -> Claim:
+        raise NotImplementedError
+
+    def measured(self) -> Rounding:
+        return Rounding({"output": np.ones(3)})
+
+    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:  # noqa: ARG002 - each moves alike
+        self.num_moves += 1
+        return {"output": np.full(3, 1 if self.num_moves <= self.num_exact else 1 + np.finfo(dtype).eps, dtype)}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ours", "num_exact", "num_moves"),
+    [
+        ("float64", 1.001, 0, 3),  # one measurement: float32 twice, float64 once
+        ("float64", 1.001, 3, 6),  # the first shows nothing
+        ("float64", 1.001, 99, 12),  # none does: four
+        ("float64", 1 + 1e-11, 0, 96),  # 1,500 times as far as rounding: another measurement might show more
+        ("float32", 1000, 0, 12),  # the next may show a jump
+    ],
+)
+def test_how_often_rounding_is_measured(dtype: str, ours: float, num_exact: int, num_moves: int) -> None:
+    claim = Drawn(dtype, ours, num_exact)
+    assert claim.rounding(claim.pairs) == frozenset()
+    assert claim.num_moves == num_moves
