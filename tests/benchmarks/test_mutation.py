@@ -240,6 +240,14 @@ def test_a_mistake_counts_for_what_comes_of_its_line() -> None:
     assert tensors_of[f"Linear.forward, sign: return ({result}, -input)"] == {"grad_weight", "grad_bias", "grad_input"}
 
 
+def test_a_mistake_counts_for_all_that_another_backward_writes() -> None:
+    owner = layers.PaddedGRU
+    changed = next(mutant for mutant in made(owner) if mutant.method == "backward")
+    assert changed.mutated == "grad_output = -kept(grad_output, mask).swapaxes(0, 1)"
+    parameters = {name for layer, _ in owner.examples() for name in layer.parameter_shapes()}
+    assert changed.tensors == {"grad_input", *(f"grad_{name}" for name in parameters)}
+
+
 def test_what_a_check_lets_through_is_missed_and_what_it_misnames_is_reported() -> None:
     right = Mutant(ReLU, "backward", "none", "", "", RETURNS, ReLU)
     result = score(SUBJECTS[ReLU], [right])

@@ -138,9 +138,9 @@ def _computed(
 
 
 def _writes_gradients(node: ast.AST) -> bool:
-    """Whether it is a call of the layer's own method `_..._backward`, or of the `backward` of its base."""
+    """Whether it is a call of the layer's own method `..._backward`, or of the `backward` of its base."""
     called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-    return re.fullmatch(r"self\._\w+_backward|[A-Z]\w*\.backward", called) is not None
+    return re.fullmatch(r"self\.\w+_backward|[A-Z]\w*\.backward", called) is not None
 
 
 def _holds(part: ast.AST, node: ast.AST) -> bool:

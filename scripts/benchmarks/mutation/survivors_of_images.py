@@ -13,6 +13,10 @@ READ_ONCE = "the sizes are read once, whether they are a tuple or a generator"
 
 FIRST_INSIDE = "np.full_like(first, self.windows.first_inside(num_windows), np.min_scalar_type(len(others)))"
 
+OF_SHAPE = "the matrices depend on the shape of the input alone"
+STILL_ZERO = "outside of the bins the numbers stay 0, and the bins are written, the same each time"
+ZEROS = "np.zeros((len(bins), input_shape[axis]), dtype)"
+
 SAME_AXIS = "of three axes the middle one stays: it is that of the channels, and all others are gone through alike"
 
 #: The proof, as in survivors.py.
@@ -48,7 +52,19 @@ IMAGES: dict[tuple[str, str, str], str] = {
             ),
         )
     },
+    **{
+        (f"AdaptiveAvgPool1d.{method}", line, line.replace(part, f"previous(self, {part})", 1)): OF_SHAPE
+        for method, line, part in (
+            ("forward", "output = _along(matrix, output, axis)", "matrix"),
+            ("backward", "grad_input = _along(matrix.T, grad_input, axis)", "matrix.T"),
+            ("backward", "grad_input = _along(matrix.T, grad_input, axis)", "matrix"),
+            ("matrices", "yield matrix", "matrix"),
+        )
+    },
+    **{
+        ("AdaptiveAvgPool1d.matrices", f"matrix = {ZEROS}", f"matrix = {mutated}"): STILL_ZERO
+        for mutated in (f"-{ZEROS}", f"{ZEROS} * 1.001", f"{ZEROS} * 2", f"previous(self, {ZEROS})")
+    },
     ("ConvTranspose1d.forward", "self._add_bias(output)", "self._add_bias(output.T)"): SAME_AXIS,
     ("ConvTranspose1d.backward_parameters", "self._write_grad_bias(grad_output)", "self._write_grad_bias(grad_output.T)"): SAME_AXIS,
-
 }
