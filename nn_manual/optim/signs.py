@@ -25,7 +25,8 @@ class Rprop(Optimizer):
         param     = param - sign(prev) * step_size
 
     etaminus and etaplus are `etas`, least and most `step_sizes`. At the first step, prev is 0 and step_size lr. Where
-    the sign has changed, the last step was too long: the next one is made as if there were no gradient.
+    the sign has changed, the last step was too long: the next one is made as if there were no gradient. As in torch,
+    the product of two gradients that are too small for the dtype is 0, and says nothing of their signs.
     Raises ValueError for values out of range.
     """
 
@@ -72,10 +73,10 @@ class Rprop(Optimizer):
     def move(
         self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
     ) -> None:
-        """The formulas, on one block. Signs are multiplied, because the product of two small numbers may be 0."""
+        """The formulas, on one block."""
         prev, step_size = vectors["prev"], vectors["step_size"]
         direction = -grad if self.maximize else grad
-        agreement = np.sign(direction) * np.sign(prev)
+        agreement = direction * prev
         changed = np.where(agreement < 0, coefficients["etaminus"], 1)
         factor = np.where(agreement > 0, coefficients["etaplus"], changed)
         step_size += coefficients["initial"]

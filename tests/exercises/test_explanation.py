@@ -103,7 +103,6 @@ def test_another_form_of_the_right_solution_agrees(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "index"), every_mistake(explained=True))
 def test_says_the_cause(name: str, index: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explanation, "SECONDS", 600)  # however busy the machine is
     _, _, said = STUDENTS[name].mistakes[index]
     assert said is not None
     assert said in said_of(name, index)

@@ -63,6 +63,26 @@ def test_a_parameter_that_was_made_writable_again(tmp_path: Path) -> None:
     assert said == f" it changes self.param.weight: {ONLY_READ}"
 
 
+BATCH_NORM = """\
+        grad_input = super(layers.BatchNorm1d, self).backward(saved, grad_output)
+        {}
+        return grad_input
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("self.buffer.running_mean[...] = 0", "it writes into self.buffer.running_mean"),
+        ("self.buffer.running_var *= 0.9", "it writes into self.buffer.running_var"),
+        ("self.buffer.running_var = 2 * self.buffer.running_var", "it changes self.buffer.running_var"),
+    ],
+)
+def test_a_buffer(line: str, words: str, tmp_path: Path) -> None:
+    number, said = explanation("batch_norm1d", BATCH_NORM, line, tmp_path)
+    assert said == f"{number}: {words}: update_buffers alone moves buffers"
+
+
 COMPOSITE = """\
         grad_input = super(layers.Residual, self).backward(saved, grad_output)
         {}

@@ -184,6 +184,23 @@ def test_rprop_stands_still_where_the_sign_changes() -> None:
     np.testing.assert_allclose(optimizer.vectors["step_size"], 0.03, rtol=1e-14)
 
 
+@pytest.mark.parametrize(("dtype", "small"), [("float64", 1e-200), ("float32", 1e-30)])
+def test_rprop_is_torchs_where_the_product_of_two_gradients_vanishes(dtype: str, small: float) -> None:
+    """The step doesn't grow there, though the signs agree."""
+    model = Sequential(Linear(1, 4, bias=False), dtype=dtype)
+    model.param_arena[...] = 1
+    param = torch.ones(4, dtype=getattr(torch, dtype))
+    ours, theirs = Rprop(model, lr=0.1), torch.optim.Rprop([param], lr=0.1)
+    for grads in ([small, -small, small, 1], [small, -small, -small, 1], [1, 1, small, -1]):
+        model.grad_arena[...] = grads
+        param.grad = torch.tensor(grads, dtype=param.dtype)
+        ours.step()
+        theirs.step()
+        np.testing.assert_array_equal(model.param_arena, param.numpy())
+        np.testing.assert_array_equal(ours.vectors["step_size"], theirs.state[param]["step_size"].numpy())
+    np.testing.assert_allclose(ours.vectors["step_size"], [0.12, 0.05, 0.1, 0.06], rtol=1e-6)
+
+
 def test_lion_by_hand() -> None:
     found, optimizer = stepped(Lion, [2.0, -1.0], lr=0.1, betas=(0.5, 0.75), weight_decay=0.5)
     # exp_avg 0.5: the second direction is 0.25 - 0.5, below 0

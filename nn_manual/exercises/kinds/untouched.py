@@ -1,28 +1,39 @@
-"""What the reader's code must leave as it was: the settings of a component, and a layer's parameters."""
+"""What the reader's code must leave as it was: the settings of a component, a layer's parameters and its buffers."""
 
 from __future__ import annotations
 
 import dis
 import inspect
 from dataclasses import fields, is_dataclass
-from types import CodeType
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from nn_manual.arrays import Array
 from nn_manual.exercises.kinds.exercise import NotASolution
 from nn_manual.exercises.kinds.frozen import freeze
-from nn_manual.exercises.kinds.words import written_parameter
+from nn_manual.exercises.kinds.words import written_buffer, written_parameter
 from nn_manual.layers import Layer
 from nn_manual.layers.composite import descendants
 
-#: What is said of a parameter.
-ONLY_READ = "the optimizer alone moves parameters"
+
+def read_only_arrays(layer: Any) -> dict[str, tuple[Array, str]]:
+    """A layer's parameters and buffers, as code, each with the reason why the reader's code doesn't write into it."""
+    kinds = (
+        ("param", written_parameter, "the optimizer alone moves parameters"),
+        ("buffer", written_buffer, "update_buffers alone moves buffers"),
+    )
+    return {
+        written(name): (array, reason)
+        for kind, written, reason in kinds
+        for name, array in vars(getattr(layer, kind, SimpleNamespace())).items()
+    }
 
 
 class Untouched:
-    """Remembers a component's settings, and those of the layers in it. A layer's parameters become read-only: to write
-    into one raises ValueError in the line that does it.
+    """Remembers a component's settings, and those of the layers in it. A layer's parameters and buffers become
+    read-only: to write into one raises ValueError in the line that does it.
     """
 
     def __init__(self, component: Any) -> None:
@@ -30,8 +41,8 @@ class Untouched:
         inside = dict(descendants(component)) if isinstance(component, Layer) else {}
         self._parts = {"": component, **inside}
         self._settings = self._now()
-        self._parameters = dict(vars(component.param)) if isinstance(component, Layer) else {}
-        self._values = {name: parameter.copy() for name, parameter in freeze(self._parameters).items()}
+        self._arrays = read_only_arrays(component) if isinstance(component, Layer) else {}
+        self._values = {name: freeze(array).copy() for name, (array, _) in self._arrays.items()}
 
     def _now(self) -> dict[tuple[str, str], Any]:
         """The settings as they are, with lists of their own, by the layer inside and the field."""
@@ -44,8 +55,8 @@ class Untouched:
         }
 
     def refuse_changes(self) -> None:
-        """Raise NotASolution for a setting that isn't what it was, and for a parameter that is another array, or has
-        other numbers.
+        """Raise NotASolution for a setting that isn't what it was, and for a parameter or a buffer that is another
+        array, or has other numbers.
         """
         now = self._now()
         for (part, field), value in self._settings.items():
@@ -53,11 +64,11 @@ class Untouched:
                 which = f"{field} of the layer {part}" if part else f"self.{field}"
                 words = f"it changes {which}, which is a setting: another value needs another name"
                 raise NotASolution(words, self._line_that_sets(field))
-        for name, parameter in self._parameters.items():
-            is_it = vars(self._component.param).get(name) is parameter
-            if not is_it or not np.array_equal(parameter, self._values[name]):
-                words = f"it changes {written_parameter(name)}: {ONLY_READ}"
-                raise NotASolution(words, self._line_that_sets(name))
+        arrays = read_only_arrays(self._component) if self._arrays else {}
+        for name, (array, reason) in self._arrays.items():
+            is_it = name in arrays and arrays[name][0] is array
+            if not is_it or not np.array_equal(array, self._values[name]):
+                raise NotASolution(f"it changes {name}: {reason}", self._line_that_sets(name.rpartition(".")[2]))
 
     def _line_that_sets(self, name: str) -> int:
         """The line of the reader's class that assigns an attribute of this name; 0 where none does."""

@@ -61,6 +61,11 @@ def written_gradient(name: str) -> str:
     return _written("self.grad", name.removeprefix("grad_"))
 
 
+def written_buffer(name: str) -> str:
+    """A buffer as code: self.buffer.running_mean."""
+    return _written("self.buffer", name)
+
+
 def written_parameter(name: str) -> str:
     """A parameter as code: self.param.weight, or vars(self.param)["out_proj.weight"]."""
     return _written("self.param", name)

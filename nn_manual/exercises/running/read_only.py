@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from nn_manual.exercises.kinds.untouched import ONLY_READ
-from nn_manual.exercises.kinds.words import written_parameter
+from nn_manual.exercises.kinds.untouched import read_only_arrays
 from nn_manual.exercises.running.shapes import known_in, last_in, text_of, value_of
+from nn_manual.layers import Layer
 
 
 def of_read_only(error: BaseException, file: str) -> str:
@@ -23,8 +22,8 @@ def of_read_only(error: BaseException, file: str) -> str:
         known = known_in(entry)
         component = known.get(next(iter(entry.tb_frame.f_code.co_varnames), ""))
         for target in _targets(text_of(entry, file)):
-            if name := _parameter(target, component, known):
-                return f"it writes into {name}: {ONLY_READ}"
+            if found := _array_of(target, component, known):
+                return f"it writes into {found}"
     return "it writes into its input, which other code still reads"
 
 
@@ -47,13 +46,13 @@ def _targets(text: str) -> Iterator[ast.expr]:
             yield from [function.value] if isinstance(function, ast.Attribute) else []
 
 
-def _parameter(target: ast.expr, component: Any, known: Mapping[str, Any]) -> str:
-    """The parameter of a layer that a target is, or a view of, as code; empty where it is none."""
+def _array_of(target: ast.expr, component: Any, known: Mapping[str, Any]) -> str:
+    """The parameter or buffer of a layer that a target is, or a view of, as code, and why it is read-only; empty where
+    it is none.
+    """
     written = ast.unparse(target).replace("'", '"')
     value = value_of(target, known)
-    param = getattr(component, "param", None)
-    for name, parameter in vars(param).items() if isinstance(param, SimpleNamespace) else ():
-        own = written_parameter(name)
-        if written == own or (isinstance(value, np.ndarray) and np.may_share_memory(value, parameter)):
-            return own
-    return _parameter(target.value, component, known) if isinstance(target, ast.Subscript) else ""
+    for name, (array, reason) in (read_only_arrays(component) if isinstance(component, Layer) else {}).items():
+        if written == name or (isinstance(value, np.ndarray) and np.may_share_memory(value, array)):
+            return f"{name}: {reason}"
+    return _array_of(target.value, component, known) if isinstance(target, ast.Subscript) else ""
