@@ -1,4 +1,4 @@
-"""What holds for all tests of exercises."""
+"""What several tests of exercises use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from nn_manual.exercises.causes import explanation
 
 
-@pytest.fixture(autouse=True)
-def _time_to_search(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cause is searched for as long as it takes, however busy the machine is."""
     monkeypatch.setattr(explanation, "SECONDS", 600)

@@ -101,8 +101,9 @@ def test_another_form_of_the_right_solution_agrees(name: str) -> None:
     assert first_wrong(name, results_of(name, STUDENTS[name].code)) is None
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize(("name", "index"), every_mistake(explained=True))
-def test_says_the_cause(name: str, index: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_says_the_cause(name: str, index: int) -> None:
     _, _, said = STUDENTS[name].mistakes[index]
     assert said is not None
     assert said in said_of(name, index)

@@ -122,6 +122,7 @@ def test_the_gradient_that_fails_and_those_behind_it() -> None:
     assert rows["grad_input"] == rows["grad_weight"] == "not reached on all 41 inputs"
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_wrong_values_come_before_an_error() -> None:
     code = """def square(input, /):
         return input * input, lambda g: g * input if input.ndim == 2 else 1 / 0"""
@@ -147,6 +148,7 @@ def test_a_small_number_that_is_added_is_not_called_float32() -> None:
     assert "yours is -12.0631071" in said[1]
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_the_size_of_a_batch_explains_before_another_name() -> None:
     exercise = find_exercise("whole_net")
     right = made_reference(exercise, exercise.cases())

@@ -61,6 +61,7 @@ def test_an_error_has_its_line() -> None:
     )
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_an_operation() -> None:
     @operation(analytic=True)
     def square(input: Tensor, /) -> Differentiated:

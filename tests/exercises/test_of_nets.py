@@ -59,6 +59,7 @@ def own_net(**changed: str) -> Any:
     return module(f"import numpy as np\n\ndef whole_net({arguments}):\n    {body}\n", "net").whole_net
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_a_notebook_checks_the_function() -> None:
     assert check(own_net()).passed
     verdict = check(own_net(grad_output_1="grad_output_2 * (1 - output_2)"))

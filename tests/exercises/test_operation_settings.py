@@ -101,6 +101,7 @@ def test_square_matrices_come_first_and_vectors_last() -> None:
     assert own[-5:] == [((3,), (3,)), ((2, 3), (3,)), ((2,), (2, 3)), ((5, 2, 3), (3,)), ((3,), (5, 3, 4))]
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_a_forgotten_transposition_of_square_matrices_has_its_cause() -> None:
     exercise = find_exercise("matmul")
     right = made_reference(exercise, exercise.cases())
