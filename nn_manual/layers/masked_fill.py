@@ -26,7 +26,7 @@ class MaskedFill(LayerWithLengths):
 
     With 0, a convolution behind it sees no padding. With 0 for the blank and -1e4 for each other class, log-
     probabilities say that blanks follow for sure: so CTCLoss counts the times of each sequence, as torch's does with
-    `input_lengths`.
+    `input_lengths`. A sequence that is shorter than its target needs costs 1e4 for each label too many.
 
     Derivation: the output is the input itself in the sequences, and doesn't depend on it in the padding.
 

@@ -170,7 +170,7 @@ class CTCLoss(Loss):
         at_the_end = alpha[-1, :, 2:] + end
         largest = at_the_end.max(axis=1)
         cost = -(total + largest + np.log(np.exp(at_the_end - largest[:, np.newaxis]).sum(axis=1)))
-        has_path = largest > never / 2
+        has_path = ~(largest <= never / 2)  # what isn't a number stays none
         share = np.ones_like(cost)
         if self.reduction == "mean" and num_rows:
             share = share / np.maximum(num_labels, 1).astype(cost.dtype) / num_rows
@@ -192,9 +192,9 @@ class CTCLoss(Loss):
             beta[time] = _logsumexp(after[:, :-2], after[:, 1:-1], after[:, 2:] + skip[:, 2:])
             beta[time] -= beta[time].max(axis=1, keepdims=True)
         together = alpha + beta
-        largest = together.max(axis=2, keepdims=True)
-        all_paths = largest + np.log(np.exp(together - largest).sum(axis=2, keepdims=True))
-        posterior = np.exp(together - all_paths)
+        # Without the logarithm of all paths, the shares sum to 1, however small each path is.
+        paths = np.exp(together - together.max(axis=2, keepdims=True))
+        posterior = paths / paths.sum(axis=2, keepdims=True)
         grad_prediction = np.zeros_like(at, shape=(num_rows * shape[1] * num_times,))
         starts = np.arange(0, num_rows * shape[1] * num_times, shape[1] * num_times)
         places = (state.T * num_times + starts).T + np.arange(num_times)[:, np.newaxis, np.newaxis]

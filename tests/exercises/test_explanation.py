@@ -186,6 +186,15 @@ def test_a_cause_of_one_setting_must_hold_for_the_others(monkeypatch: pytest.Mon
     assert explain(exercise, cases, expected, theirs, "grad_input") == ""
 
 
+def test_a_change_that_takes_all_memory_is_not_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*_: Any) -> Results:
+        raise MemoryError
+
+    monkeypatch.setattr(explanation.FormulaText, "results", too_large)
+    monkeypatch.setattr(explanation.CodeText, "results", too_large)
+    assert said_of("tanh", 0) == ""
+
+
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_plain_form_of_our_code_computes_the_same(name: str) -> None:
     exercise = every_exercise().exercises[name]

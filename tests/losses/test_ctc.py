@@ -210,3 +210,21 @@ def test_settings_out_of_range() -> None:
 def test_targets_that_do_not_fit(shape: tuple[int, ...], target: Any, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=f"^{re.escape(message)}$"):
         CTCLoss(2).check_target(np.zeros(shape), np.array(target))
+
+
+@pytest.mark.parametrize("zero_infinity", [False, True])
+def test_what_is_not_a_number_stays_none(zero_infinity: bool) -> None:
+    numbers = np.zeros((2, 3, 4))
+    numbers[1, 0, 2] = np.nan
+    value, saved = CTCLoss(zero_infinity=zero_infinity).forward(numbers, np.array([[1], [2]]))
+    assert np.isnan(value)
+    assert np.isnan(CTCLoss().backward(saved)[1]).any()
+
+
+@pytest.mark.parametrize("unlikely", [-1e4, -1e7, -1e8])
+def test_the_gradients_of_a_time_sum_to_minus_its_share_however_unlikely_the_paths_are(unlikely: float) -> None:
+    """In float32, too: each path takes one class at each time."""
+    numbers = np.full((1, 4, 6), unlikely, np.float32)
+    numbers[:, 0] = 0
+    grad = our_results(CTCLoss(reduction="sum"), numbers, np.array([[1, 2, 3]]))["grad_prediction"]
+    np.testing.assert_allclose(grad.sum(axis=1), -1, rtol=1e-6)

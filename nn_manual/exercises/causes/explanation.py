@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.errors import is_from_outside, raise_if_nobodys_fault
 from nn_manual.exercises.causes.agreement import is_array, same, tells
 from nn_manual.exercises.causes.candidates import Candidate, Source, Text
 from nn_manual.exercises.causes.change import TURNED
@@ -231,8 +231,9 @@ class Search:
     def _agrees(self, text: Source, candidate: Candidate, number: int) -> bool:
         try:
             results = text.results(candidate, number)
-        except Exception as error:  # a change that can't be computed isn't the reader's
-            raise_if_nobodys_fault(error)
+        except Exception as error:  # a change that can't be computed, or takes all memory, isn't the reader's
+            if is_from_outside(error):
+                raise
             return False
         own = self.theirs[number]
         if "answer" in results and np.shape(results["answer"]) != np.shape(self.expected[number]["answer"]):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.errors import is_from_outside
 from nn_manual.exercises.causes.agreement import same
 from nn_manual.exercises.causes.candidates import Candidate, Text
 from nn_manual.exercises.causes.explanation import Search
@@ -57,7 +57,8 @@ def _raises_not(text: Text, candidate: Candidate, number: int) -> bool:
     try:
         text.results(candidate, number)
     except Exception as error:
-        raise_if_nobodys_fault(error)
+        if is_from_outside(error):
+            raise
         return False
     return True
 
@@ -65,7 +66,8 @@ def _raises_not(text: Text, candidate: Candidate, number: int) -> bool:
 def _same(text: Text, candidate: Candidate | None, number: int, own: Results, wrong: str) -> bool:
     try:
         results = text.run({}, number) if candidate is None else text.results(candidate, number)
-    except Exception as error:  # a change that can't be computed isn't the reader's
-        raise_if_nobodys_fault(error)
+    except Exception as error:  # a change that can't be computed, or takes all memory, isn't the reader's
+        if is_from_outside(error):
+            raise
         return False
     return same(results.get(wrong), own[wrong])

@@ -214,8 +214,9 @@ STUDENTS = {
                 ways = [ahead[:, :S], ahead[:, 1:-1], over]
                 beta[t, :, :S] = np.logaddexp.reduce(ways, axis=0)
             gamma = alpha + beta[:, :, :S]
-            gamma = gamma - np.logaddexp.reduce(gamma, axis=2, keepdims=True)
-            gamma = np.where(has_path[:, np.newaxis], np.exp(gamma), 0) * share[:, np.newaxis]
+            gamma = np.exp(gamma - gamma.max(axis=2, keepdims=True))
+            gamma = gamma / gamma.sum(axis=2, keepdims=True)
+            gamma = np.where(has_path[:, np.newaxis], gamma, 0) * share[:, np.newaxis]
             grad = np.zeros((B, shape[1], T))
             for s in range(S):
                 grad[np.arange(B), state[:, s]] -= gamma[:, :, s].T
@@ -229,6 +230,6 @@ STUDENTS = {
         ("gamma = alpha", "gamma = -at + alpha", "it counts once, in alpha"),
         (", over]", "]", "A path may go on by two states, too"),
         ("ahead[:, 2:] + skip[:, 2:]", "ahead[:, 2:]", "a path can't go on by two states"),
-        ("np.where(has_path[:, np.newaxis], np.exp(gamma), 0)", "np.exp(gamma)", "A target that no path reads"),
+        ("np.where(has_path[:, np.newaxis], gamma, 0)", "gamma", "A target that no path reads"),
     ),
 }
