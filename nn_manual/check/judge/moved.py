@@ -6,6 +6,7 @@ are in proportion to it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -59,6 +60,11 @@ FIRST_ROUNDS = {aten.multilabel_margin_loss_forward}
 #: that large, and its probability is exactly 0: so such exponents don't count.
 EXPONENTIALS = {aten.exp, aten._softmax, aten._safe_softmax, aten._log_softmax}
 
+#: These return x - log_sigmoid(x) in one step, for a prediction x below 0: its rounding is a fraction of x. From
+#: -log(eps) on log_sigmoid(x) is x itself, and nothing is rounded.
+DIFFERENCES = {aten.binary_cross_entropy_with_logits}
+MOST_OF_DIFFERENCE = -math.log(np.finfo(np.float64).eps)
+
 
 class Moved(Dispatch):
     """Moves what every operation returns, except views and what an operation writes into. Exponents below
@@ -81,6 +87,10 @@ class Moved(Dispatch):
             exponents = exponents[exponents < self.most_exponent]
             if exponents.numel():
                 self.exponent = max(self.exponent, float(exponents.max()))
+        if operation in DIFFERENCES:
+            magnitudes = args[0].abs()
+            rounded = magnitudes[magnitudes < MOST_OF_DIFFERENCE]
+            return self._move(result, float(rounded.max()) if rounded.numel() else 0)
         if operation in FIRST_ROUNDS:
             return self._move(result[0]), *result[1:]
         if isinstance(result, tuple | list):

@@ -15,6 +15,7 @@ from nn_manual import (
     SGD,
     BatchNorm1d,
     BCELoss,
+    BCEWithLogitsLoss,
     CrossEntropyLoss,
     Flatten,
     GradientChecker,
@@ -154,6 +155,19 @@ def test_a_loss_of_which_torch_has_no_digit_is_rounding(lead: float) -> None:
     assert "loss" in report.rounding
     replace_method(model.layers[0], "backward_parameters", lambda *_: model.layers[0].grad.weight.fill(1e-9))
     assert not check_gradients(model, CrossEntropyLoss(), input, target).agrees
+
+
+@pytest.mark.parametrize("prediction", [-28.036789297658864, -25.74, -31.5, -40.0])
+def test_what_torchs_own_loss_rounds_away_is_rounding(prediction: float) -> None:
+    """log1p(exp(-28)) = 7e-13 is the difference of 28 and its log_sigmoid to torch. No move shows that: each changes
+    both by the same.
+    """
+    model = Sequential(Linear(1, 1, bias=False), dtype="float64")
+    model.param_arena[0] = 1
+    input, target = np.array([[prediction]]), np.zeros((1, 1))
+    assert check_gradients(model, BCEWithLogitsLoss(), input, target).agrees
+    break_gradient(model.layers[0], "grad_weight", lambda grad: 1.001 * grad)
+    assert check_gradients(model, BCEWithLogitsLoss(), input, target).failures[0].name == "0.grad_weight"
 
 
 def test_rounding_of_values_that_float32_can_not_hold_is_rounding() -> None:
