@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Padded, Shape, placeholder, size_of, unpadded
+from nn_manual.config.guessed_shapes import GuessedShape, output_shape_of, shape_behind
 from nn_manual.config.leaf import MAX_COUNT
 from nn_manual.config.run_config import RunConfig
 from nn_manual.config.stand_ins import Unfinished
@@ -157,12 +158,13 @@ class _Fit:
         self.largeness(path, f"{type(layer).__name__} has {num_parameters:,} parameters", num_parameters)
         if shape is not None:
             try:
-                output_shape: Any = layer.output_shape(shape)
+                output_shape: Any = output_shape_of(layer, shape)
                 if isinstance(output_shape, tuple):
                     size = size_of(output_shape[1:])
                     self.largeness(path, f"{type(layer).__name__} puts out {size:,} values for each example", size)
                     return output_shape
-                self.add(path, f"output_shape returned {output_shape!r}, not a tuple")
+                if not isinstance(shape, GuessedShape):  # behind that, the shape may not be known
+                    self.add(path, f"output_shape returned {output_shape!r}, not a tuple")
                 return None
             except ValueError as error:
                 self.add(path, text_of(error))
@@ -170,10 +172,7 @@ class _Fit:
                 raise_if_nobodys_fault(error)
                 self.add(path, f"output_shape raised {words_of(error)}")
                 return None
-        in_features = getattr(layer, "in_features", None)
-        if in_features is None:
-            return None
-        return layer.output_shape((self.batch_size, in_features) if shape is None else (*shape[:-1], in_features))
+        return shape_behind(layer, shape, self.batch_size)
 
     def branches(self, layer: Branches, path: str, shape: Shape | None) -> bool:
         """Whether the layers of each branch fit each other."""

@@ -190,8 +190,8 @@ def test_a_change_that_takes_all_memory_is_not_the_cause(monkeypatch: pytest.Mon
     def too_large(*_: Any) -> Results:
         raise MemoryError
 
-    monkeypatch.setattr(explanation.FormulaText, "results", too_large)
-    monkeypatch.setattr(explanation.CodeText, "results", too_large)
+    for text in (FormulaText, CodeText):
+        monkeypatch.setattr(text, "results", too_large)
     assert said_of("tanh", 0) == ""
 
 
