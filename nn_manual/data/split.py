@@ -36,7 +36,7 @@ def split_examples(
     Both parts keep the order of the source: `batches` shuffles. `standardize` applies to the inputs and, if
     `num_classes` is None, to the targets, unless `standardize_target` is false. It is computed in float64, before the
     cast. Integer inputs stay as they are, in int64. If `transform` is given, it is applied instead. Raises ValueError
-    if it has other columns, and for a class that isn't a whole number.
+    if it has other columns, for a class that isn't a whole number, and for another number of targets than of inputs.
 
     The lengths of an input that is Padded go with its sequences.
 
@@ -44,12 +44,15 @@ def split_examples(
     the two parts need no additional memory, unless their dtype is wider. The arrays must own their memory, and no view
     of them may exist.
     """
+    num_inputs, num_targets = len(examples.input), len(examples.target)
+    if num_inputs != num_targets:
+        raise ValueError(f"there are {counted(num_inputs, 'input')}, and {counted(num_targets, 'target')} for them")
     if transform is not None:
         _check_columns(names.input, transform.names.input)
     if num_classes is not None:
         _check_whole(examples.target)
     if is_validation is None:
-        is_validation = held_out(len(examples.input), validation_fraction, seed)
+        is_validation = held_out(num_inputs, validation_fraction, seed)
     input = unpadded(examples.input)
 
     def parts(

@@ -184,3 +184,9 @@ class TestOfAnotherTraining:
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             self.split(Transform(names=Names(input=of_training)))
         assert self.split(Transform(names=Names(input=of_training)), Names()).train.input.shape == (2, 1)
+
+
+def test_another_number_of_targets_is_refused() -> None:
+    examples = Examples(np.ones((5, 2)), np.ones((4, 1)))
+    with pytest.raises(ValueError, match=r"^there are 5 inputs, and 4 targets for them$"):
+        split_examples(examples, None, 0.2, 0, FLOAT64, standardize=False)
