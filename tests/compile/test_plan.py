@@ -75,7 +75,7 @@ def states(trainer: Trainer, shapes: Mapping[str, Array]) -> Iterator[tuple[str,
 
 #: What a loss calls that has no compiled form: NumPy runs it within the compiled step.
 NOT_COMPILED = {
-    CTCLoss: {"argsort", "take_along_axis", "logaddexp.reduce"},
+    CTCLoss: {"argsort", "take_along_axis"},
     MultiLabelMarginLoss: {"lexsort", "cumsum"},
 }
 
