@@ -1,6 +1,4 @@
-"""The shape of a layer's input where the data hasn't been seen yet: a Linear says how many features it has, and nothing
-of the dimensions before them.
-"""
+"""The shape of a layer's input before the data is seen: a Linear says how many features there are, and no more."""
 
 from __future__ import annotations
 

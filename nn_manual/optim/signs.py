@@ -76,7 +76,7 @@ class Rprop(Optimizer):
         """The formulas, on one block."""
         prev, step_size = vectors["prev"], vectors["step_size"]
         direction = -grad if self.maximize else grad
-        agreement = direction * prev
+        agreement = prev * direction
         changed = np.where(agreement < 0, coefficients["etaminus"], 1)
         factor = np.where(agreement > 0, coefficients["etaplus"], changed)
         step_size += coefficients["initial"]

@@ -177,7 +177,6 @@ def test_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     ("output", "message"),
     [
         (".", ".: can't be written: Is a directory"),
-        ("", ".: can't be written: Is a directory"),
         ("folder", "folder: can't be written: Is a directory"),
         ("nowhere/schema.json", "nowhere/schema.json: can't be written: No such file or directory"),
         ("/dev/null", "/dev/null: is a character device, not a file"),
