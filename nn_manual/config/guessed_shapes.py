@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nn_manual.arrays import Shape
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers import Layer
 
 #: Stands for a dimension between the batch and the features, as the times of a sequence.
@@ -52,5 +53,6 @@ def _of_more_dimensions(layer: Layer, shape: Shape) -> Any:
     """The shape of the output for an input of one dimension more; None if the layer doesn't take it."""
     try:
         return layer.output_shape((shape[0], SOME, *shape[1:]))
-    except ValueError:
+    except Exception as error:  # a user's own layer may raise anything
+        raise_if_nobodys_fault(error)
         return None

@@ -36,6 +36,19 @@ def test_a_layer_that_takes_no_more_dimensions() -> None:
     assert not isinstance(found, GuessedShape)
 
 
+class Tabular(ReLU):
+    """Raises another error for more dimensions than two."""
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return {2: input_shape}[len(input_shape)]
+
+
+def test_a_layer_of_ones_own_that_raises_another_error_for_more_dimensions() -> None:
+    found = output_shape_of(Tabular(), GUESSED)
+    assert found == (16, 2)
+    assert not isinstance(found, GuessedShape)
+
+
 def test_other_features_fit_no_number_of_dimensions() -> None:
     with pytest.raises(ValueError, match=r"^Linear takes in_features=3 in the last dimension, the input has shape"):
         output_shape_of(Linear(3, 4), GUESSED)
