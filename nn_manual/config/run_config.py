@@ -166,10 +166,17 @@ class RunConfig:
     places: dict[str, Place] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def new_model(self) -> Sequential:
-        """The model at its start, of copies of the layers: a config serves any number of runs."""
+        """The model at its start, of copies of the layers: a config serves any number of runs. Raises ConfigError where
+        the initializer doesn't fill a weight.
+        """
         layers = copy.deepcopy(self.model)
         tied = [(first, other) for first, other in self.tied]
-        return Sequential(*layers, seed=self.seed, dtype=self.dtype, initializer=self.initializer, tied=tied)
+        try:
+            return Sequential(*layers, seed=self.seed, dtype=self.dtype, initializer=self.initializer, tied=tied)
+        except ConfigError as error:
+            if (place := self.places.get("initializer")) is None:
+                raise
+            raise ConfigError(f"{place}: {error}") from error
 
     @property
     def clipping(self) -> Clipping | None:

@@ -9,6 +9,7 @@ from own_components import CONFIG, MINE
 
 from nn_manual.cli import main
 from nn_manual.config import load_config
+from nn_manual.errors import ConfigError
 
 from .conftest import ErrorsOf
 
@@ -194,6 +195,15 @@ def test_overrides_reach_into_them(tmp_path: Path) -> None:
     config = load_config(tmp_path / "run.yaml", overrides)
     assert config.loss.reduction == "sum"
     assert config.optimizer.keywords["momentum"] == 0.5
+
+
+def test_an_initializer_that_leaves_numbers_out_is_named_at_its_place(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE.replace("weight[...] = generator", "weight = generator"))
+    (tmp_path / "run.yaml").write_text(CONFIG)
+    config = load_config(tmp_path / "run.yaml")
+    line = 1 + CONFIG.splitlines().index("initializer: mine:Laplace")
+    with pytest.raises(ConfigError, match=rf"run\.yaml:{line}:14: initializer: 0\.weight: Laplace\.fill must"):
+        config.new_model()
 
 
 #: What goes wrong while a run is under way: a line of mine.py, what takes its place, and the message in a checked run

@@ -185,6 +185,38 @@ def test_of_a_model_it_names_the_weight() -> None:
         Sequential(ReLU(), Residual(Linear(3, 3)), initializer=Dirac())
 
 
+@dataclass(eq=False)
+class OfFunction(Initializer):
+    """A user's own initializer."""
+
+    function: Callable[[Array, np.random.Generator], Any]
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        self.function(weight, generator)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda weight, _: weight[1:].fill(1.0), "must overwrite each number of the weight by a finite one"),
+        (lambda weight, _: weight.fill(math.inf), "must overwrite each number of the weight by a finite one"),
+        (
+            lambda weight, _: np.copyto(weight, np.random.default_rng().normal(size=weight.shape)),
+            "drew other numbers the second time: it must draw from its generator alone",
+        ),
+    ],
+)
+def test_one_of_the_users_own_that_does_not_fill_a_weight_is_refused(function: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"^initializer: 0.weight: OfFunction.fill {re.escape(words)}"):
+        Sequential(Linear(3, 3), initializer=OfFunction(function))
+
+
+def test_one_of_the_users_own_draws_what_its_generator_gives_once() -> None:
+    own = OfFunction(lambda weight, generator: np.copyto(weight, generator.normal(0, 0.5, size=weight.shape)))
+    models = [Sequential(Linear(3, 3), Linear(3, 3), initializer=each, seed=1) for each in (own, Normal(0, 0.5))]
+    np.testing.assert_array_equal(models[0].param_arena, models[1].param_arena)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

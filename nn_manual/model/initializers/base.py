@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 
 import numpy as np
 
-from nn_manual.arrays import Array, size_of
+from nn_manual.arrays import Array, Shape, size_of
+
+
+class NotFilled(ValueError):  # noqa: N818 - says what happened
+    """An initializer has left out a number of a weight, or has taken one from elsewhere than its generator."""
 
 
 class Initializer(ABC):
@@ -27,6 +32,24 @@ class Initializer(ABC):
     def residual_scale(self, num_residuals: int) -> float:  # noqa: ARG002 - most don't depend on it
         """What multiplies the last filled weight of each Residual of a model with so many of them."""
         return 1.0
+
+
+def filled(initializer: Initializer, shape: Shape, generator: np.random.Generator) -> Array:
+    """A float64 weight of this shape, which the initializer has filled with draws from the generator. Raises ValueError
+    where the initializer refuses the shape; NotFilled where a number is left out or isn't finite, and where the
+    generator alone doesn't determine the numbers. A second draw shows this, of an initializer that isn't the package's.
+    """
+    before, weight = copy.deepcopy(generator), np.full(shape, np.nan)
+    initializer.fill(weight, generator)
+    name = type(initializer).__name__
+    if not np.isfinite(weight).all():
+        raise NotFilled(f"{name}.fill must overwrite each number of the weight by a finite one: weight[...] = ...")
+    if not type(initializer).__module__.startswith("nn_manual."):
+        again = np.full(shape, np.nan)
+        initializer.fill(again, before)
+        if not np.array_equal(weight, again):
+            raise NotFilled(f"{name}.fill drew other numbers the second time: it must draw from its generator alone")
+    return weight
 
 
 def fans(weight: Array) -> tuple[int, int]:

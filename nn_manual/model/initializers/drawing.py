@@ -10,7 +10,7 @@ from nn_manual.errors import ConfigError
 from nn_manual.layers.base import Layer
 from nn_manual.layers.composite import descendants
 from nn_manual.layers.containers import Residual
-from nn_manual.model.initializers.base import Initializer
+from nn_manual.model.initializers.base import Initializer, filled
 
 
 def draw_parameters(
@@ -52,9 +52,8 @@ def _initialize(
 
     def fill(name: str) -> None:
         weight = vars(layer.param)[name]
-        drawn = np.empty(weight.shape)  # float64, which is rounded once
         try:
-            initializer.fill(drawn, generator)
+            drawn = filled(initializer, weight.shape, generator)  # in float64, which is rounded once
         except ValueError as error:
             raise ConfigError(f"initializer: {prefix}{name}: {error}") from error
         weight[...] = scales.get(prefix + name, 1.0) * drawn
