@@ -50,7 +50,7 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
     if get_origin(hint) is tuple:
         return _read_tuple(get_args(hint), name, node, folder, errors)
     value = plain(node)
-    if Path in (hint, *get_args(hint)) and isinstance(value, str):
+    if Path in (hint, *get_args(hint)) and isinstance(value, str) and value:  # an empty text is no path
         value = path_in(folder, value)
     try:
         result = adapter(hint).validate_python(value)
@@ -67,7 +67,7 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
         for steps, fault in found_at:
             if len(steps) == depth:
                 faulty = reduce(lambda parent, step: parent.value[step], steps, node)
-                label = ".".join([name, *(step for step in steps if isinstance(step, str))])
+                label = name + "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in steps)
                 expectations = faults.setdefault(tuple(steps), (faulty.name_place, label, faulty.value, []))[3]
                 expected = EXPECTED.get(fault["type"], fault["msg"].removeprefix("Input should be "))
                 expected = _forms(hint) or expected

@@ -141,7 +141,7 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
         # types
         (8, "  - LayerNorm: {normalized_shape: 3.5}",
          "8:17: normalized_shape must be an integer or a list, not 3.5"),
-        (8, "  - LayerNorm: {normalized_shape: [2, x]}", "8:39: normalized_shape must be an integer, not the text 'x'"),
+        (8, "  - LayerNorm: {normalized_shape: [2, x]}", "8:39: normalized_shape[1] must be an integer, not the text 'x'"),
         (8, "  - GELU: {approximate: erf}", "8:12: approximate must be 'none' or 'tanh', not the text 'erf'"),
         (1, "seed: abc", "1:1: seed must be an integer, not the text 'abc'"),
         (1, "seed: 1.0", "1:1: seed must be an integer, not 1.0"),
@@ -166,7 +166,10 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
         (3, "data: {Arrays: {file: a.csv, target: 3, task: regression}}",
          "3:30: target must be text or a list, not 3"),
         (3, "data: {Arrays: {file: a.csv, target: [x, 3], task: regression}}",
-         "3:42: target must be text, not 3"),
+         "3:42: target[1] must be text, not 3"),
+        (3, "data: {Arrays: {file: '', target: y, task: regression}}",
+         "3:17: file must be a path, not the text ''"),
+        (12, "layer_folder: ''", "12:1: layer_folder must be a path, not the text ''"),
         (12, "gradient_check: true", "12:1: gradient_check takes keys and values, not true"),
         (12, "early_stopping: {}", "12:1: early_stopping needs patience"),
         # shapes of components

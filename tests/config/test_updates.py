@@ -71,7 +71,7 @@ def test_each_run_has_a_schedule_of_its_own(tmp_path: Path) -> None:
     ("line", "text", "error"),
     [
         (11, "optimizer: {Adam: {betas: [0.9]}}", "11:20: betas must be a list of 2, not of 1"),
-        (11, "optimizer: {Adam: {betas: [0.9, x]}}", "11:33: betas must be a number, not the text 'x'"),
+        (11, "optimizer: {Adam: {betas: [0.9, x]}}", "11:33: betas[1] must be a number, not the text 'x'"),
         (11, "optimizer: {Adam: {betas: 0.9}}", "11:20: betas must be a list, not 0.9"),
         (11, "optimizer: {Adam: {betas: [0.9, 1.5]}}",
          "11:20: betas must be at least 0 and below 1, not [0.9, 1.5]"),
