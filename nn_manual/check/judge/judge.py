@@ -217,7 +217,8 @@ class Judge:
             pair = failed[len(numbers)]
             if not pair.reference.isfinite().all() or (in_double and not wrong):
                 not_finite = not_finite_tensor(pair)
-        return StepVerdict(in_double, wrong, rounding, not_finite, claim.zero_in_theory(numbers))
+        excused = [pair for pair in numbers if pair.quantity.name in rounding]
+        return StepVerdict(in_double, wrong, rounding, not_finite, claim.zero_in_theory(excused))
 
     def _made_twins(self) -> tuple[Twin, Twin]:
         if self._twins is None:
