@@ -9,7 +9,7 @@ PYTEST := $(VENV)/bin/python -m pytest -n logical --maxprocesses 4
 # The tests start hundreds of processes. Each would compile the package anew where no compiled files may be kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: train test test-all quick lint lint-windows clean
+.PHONY: train test test-all test-sample quick lint lint-windows clean
 
 train: $(READY)
 	$(VENV)/bin/nn-manual train config/digits.yaml
@@ -25,6 +25,11 @@ quick: $(READY)
 test-all: lint lint-windows $(VENV)/extras
 	$(PYTEST) -m "not slow"
 	$(PYTEST) -m slow
+
+# The slow tests take most of an hour on two cores. A tenth of them goes with each commit, the next tenth with the next.
+test-sample: lint lint-windows $(VENV)/extras
+	$(PYTEST) -m "not slow"
+	$(PYTEST) -m slow --tenth $$(($$(git rev-list --count HEAD || echo 0) % 10))
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .

@@ -38,11 +38,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path == BENCHMARKS and config.option.markexpr == "not slow" else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The samples of the campaigns are slow. They alone catch a campaign that doesn't run, or sees nothing any more."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """A sample of the tests that are chosen otherwise."""
+    parser.addoption("--tenth", type=int, metavar="K", help="run each tenth of the tests, from the K-th on (0 to 9)")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """The samples of the campaigns are slow. They alone catch a campaign that doesn't run, or sees nothing any more.
+    When the marks have chosen, `--tenth` does.
+    """
     for item in items:
         if item.path.is_relative_to(BENCHMARKS):
             item.add_marker(pytest.mark.slow)
+    yield
+    if (first := config.getoption("tenth")) is not None:
+        items[:] = items[first::10]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:  # noqa: ARG001 - the hook's signature
