@@ -141,7 +141,8 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
         # types
         (8, "  - LayerNorm: {normalized_shape: 3.5}",
          "8:17: normalized_shape must be an integer or a list, not 3.5"),
-        (8, "  - LayerNorm: {normalized_shape: [2, x]}", "8:39: normalized_shape[1] must be an integer, not the text 'x'"),
+        (8, "  - LayerNorm: {normalized_shape: [2, x]}",
+         "8:39: normalized_shape[1] must be an integer, not the text 'x'"),
         (8, "  - GELU: {approximate: erf}", "8:12: approximate must be 'none' or 'tanh', not the text 'erf'"),
         (1, "seed: abc", "1:1: seed must be an integer, not the text 'abc'"),
         (1, "seed: 1.0", "1:1: seed must be an integer, not 1.0"),
