@@ -246,6 +246,8 @@ def test_a_mistake_counts_for_all_that_another_backward_writes() -> None:
     assert changed.mutated == "grad_output = -kept(grad_output, mask).swapaxes(0, 1)"
     parameters = {name for layer, _ in owner.examples() for name in layer.parameter_shapes()}
     assert changed.tensors == {"grad_input", *(f"grad_{name}" for name in parameters)}
+    tensors_of = {mutant.mutated: mutant.tensors for mutant in made(layers.SpectralNorm)}
+    assert "grad_bias" in tensors_of["grad_input = inner.backward(saved_of_layer, -grad_output)"]
 
 
 def test_what_a_check_lets_through_is_missed_and_what_it_misnames_is_reported() -> None:

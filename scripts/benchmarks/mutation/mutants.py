@@ -138,9 +138,11 @@ def _computed(
 
 
 def _writes_gradients(node: ast.AST) -> bool:
-    """Whether it is a call of the layer's own method `..._backward`, or of the `backward` of its base."""
+    """Whether it is a call of the layer's own method `..._backward`, or of the `backward` of its base or of a layer in
+    it.
+    """
     called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-    return re.fullmatch(r"self\.\w+_backward|[A-Z]\w*\.backward", called) is not None
+    return re.fullmatch(r"self\.\w+_backward|\w+\.backward", called) is not None
 
 
 def _holds(part: ast.AST, node: ast.AST) -> bool:

@@ -30,6 +30,11 @@ NORMALIZATIONS: dict[tuple[str, str, str], str] = {
         "scale = 1 / std.reshape(batch, self.num_rows, 1)",
         "scale = 1 / std.T.reshape(batch, self.num_rows, 1)",
     ): COLUMN,
+    (
+        "WeightNorm.write_grads",
+        "grads.original0[...] = grad_length.reshape(grads.original0.shape)",
+        "grads.original0[...] = grad_length.T.reshape(grads.original0.shape)",
+    ): "one of its axes at most is longer than 1: its transpose has the same numbers in the same order",
     ("GroupNorm.backward", "size = max(1, shape[2] * places)", "size = max(shape[2] * places, 1)"): COMMUTES,
     **{
         (f"{owner}._normalized_rows", RETURNED, "return (normalized, std.T, mean, variance)"): COLUMN
