@@ -55,7 +55,7 @@ def test_the_training_part_where_there_is_no_other(trained: Path) -> None:
     assert result.auc == 0.75  # the scores are 1, -1, -1, -1, and those of the second class 1 and the last -1
     assert str(result).splitlines()[1:] == [
         "last weights: loss 0.5633, accuracy 75.00%, ROC AUC 0.7500",
-        "class         precision   recall       F1    examples",
+        "class         precision   recall       F1     targets",
         "no                0.667    1.000    0.800           2",
         "yes               1.000    0.500    0.667           2",
         "mean              0.833    0.750    0.733           4",
