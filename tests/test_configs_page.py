@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import numpy as np
 import pytest
 from config_page import PAGE, Key, keys_of_components, keys_of_config, keys_of_page, section
 
@@ -66,24 +67,42 @@ def test_the_configs_shown_are_some(tmp_path: Path) -> None:
     )
 
 
+def output_of(blocks: list[str], folder: Path) -> str:
+    """What the page's commands print when they run in the folder; they say nothing on standard error but notes."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), sysconfig.get_path("scripts"), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-e", "-c", "\n".join(blocks)],
+        cwd=folder, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, re.sub(r"note: .*\n", "", done.stderr)) == (0, "")
+    return done.stdout
+
+
 @pytest.mark.slow
 def test_a_csv_is_trained_on_as_the_page_says(tmp_path: Path) -> None:
     """It alone runs the page's commands on a CSV file."""
     blocks = re.findall(r"```sh\n(.*?)```", section("Train on your own CSV"), re.DOTALL)
     assert len(blocks) == 4
-    path = os.pathsep.join([str(Path(sys.executable).parent), sysconfig.get_path("scripts"), os.environ["PATH"]])
-    done = subprocess.run(
-        ["bash", "-e", "-c", "\n".join(blocks)],
-        cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("sepal_length,sepal_width,petal_length,petal_width,species\n5.1,3.5,1.4,0.2,0\n")
-    accuracies = [float(accuracy) for accuracy in re.findall(r"accuracy ([\d.]+)% after", done.stdout)]
+    stdout = output_of(blocks, tmp_path)
+    assert stdout.startswith("sepal_length,sepal_width,petal_length,petal_width,species\n5.1,3.5,1.4,0.2,0\n")
+    accuracies = [float(accuracy) for accuracy in re.findall(r"accuracy ([\d.]+)% after", stdout)]
     assert accuracies[-1] > 90
     assert {"config.yaml", "loss.png"} <= {path.name for path in (tmp_path / "iris").iterdir()}
     assert (tmp_path / "iris.svg").exists()
-    *_, error = re.findall(r"validation loss ([\d.]+) after", done.stdout)
+    *_, error = re.findall(r"validation loss ([\d.]+) after", stdout)
     assert float(error) < 0.5
+
+
+@pytest.mark.slow
+def test_several_classes_are_trained_on_as_the_page_says(tmp_path: Path) -> None:
+    """It alone runs the page's commands on a class for each time."""
+    stdout = output_of(re.findall(r"```sh\n(.*?)```", section("Several classes for each example"), re.DOTALL), tmp_path)
+    (accuracy,) = re.findall(r"best weights: .*accuracy ([\d.]+)%", stdout)
+    assert float(accuracy) > 99
+    with np.load(tmp_path / "predicted.npz") as predicted, np.load(tmp_path / "digits.npz") as given:
+        is_there = np.arange(20) < given["lengths"][:, np.newaxis]
+        assert predicted["probabilities"].shape == (1000, 20, 3)
+        assert (predicted["predicted_class"] == given["steps"])[is_there].mean() > 0.99
 
 
 def test_no_two_pages_write_one_file() -> None:

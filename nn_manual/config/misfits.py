@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -208,16 +208,16 @@ class _Fit:
         """
         if num_classes is not None and self.may_have_more_classes:
             num_classes = max(num_classes, output_shape[1])
-        num_predictions = len(target) * output_shape[0] // self.batch_size
+        shape = of_data = (len(target) * output_shape[0] // self.batch_size, *output_shape[1:])
         if num_classes is None:
-            data, shape, dtype = f"targets of shape {target.shape[1:]}", output_shape[1:], target.dtype
+            data, dtype = f"targets of shape {target.shape[1:]}", target.dtype
         else:
-            data = counted(num_classes, "class", "classes")
-            shape, dtype = (num_classes, *output_shape[2:]), np.dtype(float)
-        try:
-            loss.check_target(placeholder((num_predictions, *shape), dtype), target)
-        except (ValueError, TypeError) as error:
-            self.add("loss", f"{type(loss).__name__} doesn't fit data with {data}: {error}")
+            data, dtype = counted(num_classes, "class", "classes"), np.dtype(float)
+            of_data = (shape[0], num_classes, *shape[2:])
+        if refusal := _refusal(loss.check_target, placeholder(of_data, dtype), target):
+            # Where the model's own shape doesn't fit either, it is the one to be named.
+            refusal = _refusal(loss.check_target, placeholder(shape, dtype), target) or refusal
+            self.add("loss", f"{type(loss).__name__} doesn't fit data with {data}: {refusal}")
             return False
         if num_classes is not None and output_shape[1] != num_classes:
             message = f"the model puts out {counted(output_shape[1], 'value')}, but the data has {data}"
@@ -227,20 +227,24 @@ class _Fit:
 
     def counts(self, loss: Loss, target: Array, part: str) -> bool:
         """Check that some target of this part of the data counts. Returns whether one does."""
-        try:
-            loss.check_data(target, part)
-        except ValueError as error:
-            self.add("loss", str(error))
-            return False
-        return True
+        if refusal := _refusal(loss.check_data, target, part):
+            self.add("loss", refusal)
+        return not refusal
 
     def slices(self, loss: Loss, target: Array) -> None:
         """Check that the loss of a batch can be computed from the losses of its slices."""
-        try:
-            loss.check_slices(target)
-        except ValueError as error:
-            self.add("loss", str(error))
+        if refusal := _refusal(loss.check_slices, target):
+            self.add("loss", refusal)
 
     def add(self, path: str, message: str) -> None:
         """Record an error about what stands at `path`."""
         self.errors.add(self.places.get(path, Place(path)), message + self.when)
+
+
+def _refusal(check: Callable[..., object], *arguments: Any) -> str:
+    """What a check of the loss raises, in words; empty where it raises nothing."""
+    try:
+        check(*arguments)
+    except (ValueError, TypeError) as error:
+        return str(error) or type(error).__name__
+    return ""

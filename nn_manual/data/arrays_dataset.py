@@ -44,6 +44,9 @@ class Arrays(Dataset):
     the label of this name. `categories` names columns whose cells are names, even where they look like numbers: an
     input column becomes one number for each name, 1 for the cell's name and 0 for the others.
 
+    In an .npz, an example may have several classes, (examples, ...): one for each time or pixel, or labels in their
+    order. Then -100 stands for none, as in the losses, and class 0 needn't occur: it is the blank of CTCLoss.
+
     Other numbers are taken as they are, unless `standardize`: then the input's columns, and a regression's targets, are
     standardised by the training part. With `integer_input` the inputs are indices, such as words or categories: each
     must be an integer, they stay int64, and `standardize` leaves them as they are.
@@ -57,7 +60,7 @@ class Arrays(Dataset):
     held out, and no other.
 
     `lengths` names an array of the .npz with the length of each sequence of the input, (examples, time, ...): what
-    follows is padding.
+    follows is padding. Where each time has a class, the file has -100 there.
     """
 
     file: Path
@@ -152,8 +155,8 @@ class Arrays(Dataset):
         wide = np.dtype(np.float64) if is_wider else dtype
         # Where training filled nothing, there is nothing to fill with.
         fills = self.missing == "mean" and (transform is None or transform.filled is not None)
-        table = self._read(self.file, wide, transform or Transform(), fills=fills)
-        known = with_names_of(table, transform or Transform(), str(self.file))
+        table, source = self._read(self.file, wide, transform or Transform(), fills=fills), str(self.file)
+        known = with_names_of(table, transform or Transform(), source)
         examples, is_validation = Examples(numbers_of(table.input), table.target.array), None
         if self.validation_file is not None:
             other = self._read(self.validation_file, table.input.dtype, known, fills=fills)
@@ -161,10 +164,10 @@ class Arrays(Dataset):
             others = Examples(numbers_of(other.input), other.target.array)
             examples, is_validation = _joined(examples, others, str(self.validation_file))
         elif self.stratify or self.missing == "mean" or table.input.categories or table.target.categories:
-            is_validation = held_out_of(table, self.validation_fraction, seed, stratify=self.stratify)
+            is_validation = held_out_of(table, self.validation_fraction, seed, source, stratify=self.stratify)
         if fills:
             assert is_validation is not None
-            filled = fill(examples.input, is_validation, known.filled, table, str(self.file))
+            filled = fill(examples.input, is_validation, known.filled, table, source)
             known = known._replace(filled=filled)
         if self.lengths is not None:
             examples = examples._replace(input=read_padded(self.file, table.input, self.lengths))

@@ -13,8 +13,8 @@ from nn_manual.data.transform import Transform
 
 class Examples(NamedTuple):
     """Inputs (examples, ...), floats or int64 indices, and their targets: int64 class indices, one for each example
-    (examples,) or one for each time (examples, time), or values (examples, outputs). Sequences of different lengths are
-    Padded.
+    (examples,) or several, such as one for each time, (examples, ...), or values (examples, outputs). Sequences of
+    different lengths are Padded.
     """
 
     input: Any  # Array or Padded: with the union, all code that knows which it is would have to say so

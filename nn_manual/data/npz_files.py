@@ -159,8 +159,6 @@ def _check_shapes(file: Path, members: list[Member], parts: list[Part]) -> None:
     for member in members:
         if 0 in member.shape:
             raise DataError(f"{member.place} of shape {member.shape} is empty")
-    if parts[-1].kind is Kind.CLASSES and targets.shape[1:] not in ((), (1,)):
-        raise DataError(f"{file}: the classes have shape {targets.shape}, not (examples,)")
     kept = zip(members, parts, strict=True)
     check_memory(file, sum(math.prod(member.shape) * part.dtype.itemsize for member, part in kept))
 
@@ -168,9 +166,9 @@ def _check_shapes(file: Path, members: list[Member], parts: list[Part]) -> None:
 def _read_array(archive: zipfile.ZipFile, member: Member, part: Part) -> None:
     """Fill the part's array with the member's numbers."""
     place, info, shape, is_fortran, dtype, offset = member
-    array = np.empty((shape[0], *part.row_shape(shape[1:])), part.dtype)
-    numbers: Any = array.T.flat if is_fortran else array.reshape(-1)  # in the order of the file
-    size = array.size
+    part.array = np.empty((shape[0], *part.row_shape(shape[1:])), part.dtype)
+    numbers: Any = part.array.T.flat if is_fortran else part.array.reshape(-1)  # in the order of the file
+    size = part.array.size
     with reading(place, *CORRUPT_ARCHIVE), archive.open(info) as stream:
         stream.read(offset)
         for start in range(0, size, SLICE_SIZE):
@@ -186,4 +184,3 @@ def _read_array(archive: zipfile.ZipFile, member: Member, part: Part) -> None:
                 return f"{place}[{', '.join(map(str, indices))}]"
 
             numbers[start : start + len(values)] = part.checked(values, where)
-    part.array = array

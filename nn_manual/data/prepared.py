@@ -8,7 +8,7 @@ from nn_manual.arrays import Array
 from nn_manual.data.categories import one_hot
 from nn_manual.data.held_out import held_out, held_out_of_each, keep_each_value
 from nn_manual.data.reading import SLICE_SIZE
-from nn_manual.data.tables import Kind, Part, Table
+from nn_manual.data.tables import NO_CLASS, Kind, Part, Table
 from nn_manual.data.transform import Transform
 from nn_manual.errors import DataError
 from nn_manual.messages.text import counted, quoted
@@ -35,9 +35,13 @@ def numbers_of(input: Part) -> Array:
     return one_hot(input.array, input.names, {name: own.names for name, own in input.categories.items()})
 
 
-def held_out_of(table: Table, validation_fraction: float, seed: int, *, stratify: bool) -> Array:
-    """Which rows are held out. One row of each name stays in the training part, which has a number for it."""
+def held_out_of(table: Table, validation_fraction: float, seed: int, source: str, *, stratify: bool) -> Array:
+    """Which rows are held out. One row of each name stays in the training part, which has a number for it. Raises
+    DataError for rows of several classes that are to be stratified.
+    """
     input, labels = table.input, table.target.array
+    if stratify and table.target.has_several_classes:
+        raise DataError(f"{source}: stratify must be false where an example has several classes")
     if stratify:
         is_validation = held_out_of_each(labels, validation_fraction, seed)
     else:
@@ -76,8 +80,8 @@ def _column_of(input: Part, number: int) -> str:
 
 
 def _classes(target: Part, known: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The names of the classes: those in the target's column, those `known` from training, or "0", "1", ... for the
-    classes that occur.
+    """The names of the classes: those in the target's column, those `known` from training, or "0", "1", ..., as many
+    as `_num_classes` counts.
     """
     if target.categories:
         (named,) = target.categories.values()
@@ -93,17 +97,22 @@ def _classes(target: Part, known: tuple[str, ...] | None) -> tuple[str, ...]:
 def _num_classes(target: Part) -> int:
     """The number of classes. Raises DataError if one below the largest doesn't occur.
 
-    A gap is far more often a wrong label, or classes counted from 1, than a class that just doesn't occur.
+    A gap is far more often a wrong label, or classes counted from 1, than a class that just doesn't occur. But class 0
+    needn't occur where an example has several: it is the blank of CTCLoss.
     """
-    labels = target.array
-    is_there = np.zeros(len(labels) + 1, dtype=bool)  # at most as many classes as labels: one is missing
+    labels = target.array.reshape(-1)
+    is_there = np.zeros(len(labels) + 2, dtype=bool)  # at most as many classes as labels, and the blank: one is missing
+    is_there[0] = target.has_several_classes
     for start in range(0, len(labels), SLICE_SIZE):
         part = labels[start : start + SLICE_SIZE]
-        is_there[part[part < len(is_there)]] = True
+        is_there[part[(part >= 0) & (part < len(is_there))]] = True
     missing = int(is_there.argmin())
     if missing < target.largest:
+        or_else = "or are names, listed in categories"
+        if target.has_several_classes:
+            or_else = f"and {NO_CLASS} stands for none"
         raise DataError(
             f"{target.largest_place} holds class {target.largest:.0f}, but class {missing} doesn't occur: "
-            "classes are counted from 0 without gaps, or are names, listed in categories"
+            f"classes are counted from 0 without gaps, {or_else}"
         )
     return missing

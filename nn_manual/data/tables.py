@@ -16,6 +16,8 @@ from nn_manual.errors import DataError
 
 #: Numbers are read in float64, which has every integer up to this one.
 LARGEST_INTEGER = 2**53
+#: Stands for no class where an example has several: the losses ignore it, as torch's do.
+NO_CLASS = -100
 
 
 class Kind(Enum):
@@ -31,7 +33,7 @@ class Kind(Enum):
 class Part:
     """The inputs or the targets of a table: the `names` of their columns or arrays, the `kind` of their numbers, and
     their `dtype`, int64 for every kind but NUMBERS and LABELS. A reader fills `array`, (rows, ...), which owns its
-    memory.
+    memory and has its number of dimensions before any number is checked.
 
     `categories` has those columns of a CSV whose cells are names: `array` has their codes. `are_found` says that a
     class column was found to be one, by its first cell; its names are those `known_names` from training, if any. Where
@@ -61,9 +63,13 @@ class Part:
 
         Raises DataError for the first value that isn't of this kind, or is too large for the dtype.
         """
-        is_empty = np.isnan(values) if self.may_miss else np.zeros(values.shape, dtype=bool)
-        self._refuse(values, ~(np.isfinite(values) | is_empty), "not a finite number", place)
-        magnitudes = np.where(is_empty, 0, np.abs(values))
+        is_none = np.zeros(values.shape, dtype=bool)
+        if self.may_miss:
+            is_none = np.isnan(values)
+        elif self.has_several_classes:
+            is_none = values == NO_CLASS
+        self._refuse(values, ~(np.isfinite(values) | is_none), "not a finite number", place)
+        magnitudes = np.where(is_none, 0, np.abs(values))
         if self.kind is Kind.NUMBERS:
             self._refuse(values, magnitudes > np.finfo(self.dtype.type).max, f"too large for {self.dtype}", place)
         elif self.kind is Kind.LABELS:
@@ -73,11 +79,17 @@ class Part:
             if self.kind is Kind.LENGTHS:
                 self._refuse(values, wrong | (values < 1), "not a length 1, 2, 3, ...", place)
             if self.kind is Kind.CLASSES:
-                self._refuse(values, wrong | (values < 0), "not a class 0, 1, 2, ...", place)
+                or_none = f" or {NO_CLASS}" if self.has_several_classes else ""
+                self._refuse(values, wrong | ((values < 0) & ~is_none), f"not a class 0, 1, 2, ...{or_none}", place)
             self._refuse(values, wrong, "not an integer up to 2**53", place)
         if values.size and (largest := magnitudes.max()) > self.largest:
             self.largest, self.largest_place = float(largest), place(int(magnitudes.argmax()))
         return values.astype(self.dtype)
+
+    @property
+    def has_several_classes(self) -> bool:
+        """Whether a row has several classes, and not one."""
+        return self.kind is Kind.CLASSES and self.array.ndim > 1
 
     @staticmethod
     def _refuse(values: Array, wrong: Array, why: str, place: Callable[[int], str]) -> None:
@@ -86,12 +98,12 @@ class Part:
             raise DataError(f"{place(index)} holds {values.flat[index]}, {why}")
 
     def row_shape(self, shape: Shape) -> Shape:
-        """The shape of a row of `array`, for a row of this shape in the file: () for classes and lengths, never () for
-        others.
+        """The shape of a row of `array`, for a row of this shape in the file: () for one class and for a length, and
+        never () for others.
         """
-        if self.kind in (Kind.CLASSES, Kind.LENGTHS):
-            return ()
-        return shape or (1,)
+        if shape in ((), (1,)):
+            return () if self.kind in (Kind.CLASSES, Kind.LENGTHS) else (1,)
+        return shape
 
     def put_in_order(self) -> None:
         """When all rows are read: let the codes be positions among the names of their column."""

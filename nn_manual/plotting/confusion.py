@@ -28,10 +28,10 @@ SMALLEST_SIDE = 2.0
 
 
 def plot_confusion(confusion: Array, classes: Sequence[str], output: Path, title: str = "") -> Path:
-    """Draw `confusion` (classes, classes), counts of examples by their class and by the predicted one, into the file
+    """Draw `confusion` (classes, classes), counts of targets by their class and by the predicted one, into the file
     `output` (.png, .svg or .pdf) and return it.
 
-    A row is a class; a colour says which part of its examples got the predicted class. Raises ConfigError for another
+    A row is a class; a colour says which part of its targets got the predicted class. Raises ConfigError for another
     ending, and DataError for an `output` that can't be written.
     """
     return save(partial(draw_confusion, confusion, classes, title), output)
@@ -68,7 +68,7 @@ def draw_confusion(confusion: Array, classes: Sequence[str], title: str = "") ->
                 column, row, f"{confusion[row, column]:,}", ha="center", va="center", color=colour, fontsize="small"
             )
     scale = figure.colorbar(image, ax=axes, shrink=0.7)
-    scale.set_label("part of the class's examples", fontsize="small")
+    scale.set_label("part of the class's targets", fontsize="small")
     scale.ax.tick_params(labelsize="small")
     return figure
 

@@ -206,6 +206,9 @@ def _of_arrays(file: Path, shown: str, targets: Sequence[str], task: Task | None
         raise DataError(f"{file}: array {targets[0]!r} is always the same: there is nothing to predict")
     is_counted = target.shape[1] == 1 and np.array_equal(values, np.arange(len(values)))
     is_classification = (is_counted and len(values) <= MOST_NAMES) if task is None else task == "classification"
+    if is_classification and target.shape[1] > 1:
+        words = f"{target.shape[1]} classes for each example, and a new config is for one"
+        raise DataError(f"{file}: array {targets[0]!r} has {words}")
     if is_classification and not is_counted:
         raise DataError(f"{file}: the classes in {targets[0]!r} must be 0, 1, 2, ... without gaps")
     can_hold_out = len(target) >= FEW_ROWS

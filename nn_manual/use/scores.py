@@ -17,19 +17,20 @@ LARGE_R2 = 1e4
 
 
 class ClassScores(NamedTuple):
-    """Precision, recall and F1 of each class that occurs or is predicted, and how many examples it has.
+    """Precision, recall and F1 of each class that occurs or is predicted, and how many targets it has: an example may
+    have several.
 
-        precision = right / predicted        recall = right / examples        F1 = 2 / (1 / precision + 1 / recall)
+        precision = right / predicted        recall = right / targets        F1 = 2 / (1 / precision + 1 / recall)
 
     A quotient by 0 is 0. `mean` has the three of all these classes, each counting the same, and `weighted_mean` each
-    counting by its examples.
+    counting by its targets.
     """
 
     classes: tuple[int, ...]
     precision: Array
     recall: Array
     f1: Array
-    num_examples: Array
+    num_targets: Array
     mean: tuple[float, ...]
     weighted_mean: tuple[float, ...]
 
@@ -56,8 +57,8 @@ class ClassScores(NamedTuple):
         """A table with a line for each class and for the means. `names` are those of all classes, by their index."""
         labels = _labels("class", [*(names[index] for index in self.classes), "mean", "weighted mean"])
         rows = [*zip(self.precision, self.recall, self.f1, strict=True), self.mean, self.weighted_mean]
-        counts = [*self.num_examples.tolist(), *[self.num_examples.sum()] * 2]
-        lines = [f"{labels[0]}{'precision':>10}{'recall':>9}{'F1':>9}{'examples':>12}"]
+        counts = [*self.num_targets.tolist(), *[self.num_targets.sum()] * 2]
+        lines = [f"{labels[0]}{'precision':>10}{'recall':>9}{'F1':>9}{'targets':>12}"]
         for label, (precision, recall, f1), count in zip(labels[1:], rows, counts, strict=True):
             lines.append(f"{label}{precision:10.3f}{recall:9.3f}{f1:9.3f}{count:12,}")
         return lines

@@ -40,7 +40,7 @@ class TestEvaluate:
         assert capsys.readouterr() == (
             f"training part of {trained}/train.csv, 4 examples: no validation part was held out\n"
             "last weights: loss 0.5633, accuracy 75.00%, ROC AUC 0.7500\n"
-            "class         precision   recall       F1    examples\n"
+            "class         precision   recall       F1     targets\n"
             "no                0.667    1.000    0.800           2\n"
             "yes               1.000    0.500    0.667           2\n"
             "mean              0.833    0.750    0.733           4\n"

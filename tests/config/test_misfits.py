@@ -145,6 +145,21 @@ def test_sizes_against_loaded_data(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path}/run.yaml:9:5: the model puts out 1 value, but the data has 10 classes"
 
 
+def test_a_shape_that_does_not_fit_is_that_of_the_model(tmp_path: Path) -> None:
+    """Not the one that the data's classes would need."""
+    path = tmp_path / "run.yaml"
+    path.write_text(valid_but(3, "data: {Arrays: {file: a.npz, input: x, target: y, task: classification}}"))
+    target = np.zeros((3, 7), np.int64)
+    examples = Examples(np.zeros((3, 7, 64), np.float32), target)
+    with pytest.raises(ConfigError) as caught:
+        check_sizes(load_config(path), Split(examples, examples, 2))
+    assert str(caught.value) == (
+        f"{path}:10:7: CrossEntropyLoss doesn't fit data with 2 classes: CrossEntropyLoss takes a prediction (batch, "
+        "classes, ...), and as target indices (batch, ...) or probabilities in the prediction's shape, not (3, 7, 10) "
+        "and int64 (3, 7)"
+    )
+
+
 def test_a_loss_for_classes_on_values(tmp_path: Path) -> None:
     values = np.full((5, 10), -0.5, np.float32)
     with pytest.raises(ConfigError) as caught:

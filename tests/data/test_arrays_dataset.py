@@ -136,6 +136,48 @@ def test_npz_classification(tmp_path: Path, target: np.ndarray) -> None:
     assert split.num_classes == 2
 
 
+@pytest.mark.parametrize("target", [[[0, 1, -100], [2, -100, -100]], [[[1, 2], [0, 2]], [[-100, 1], [1, 1]]]])
+@pytest.mark.parametrize(("dtype", "order"), [("int64", "C"), ("float32", "F"), ("int8", "C")])
+def test_npz_of_several_classes(tmp_path: Path, target: list[Any], dtype: str, order: Any) -> None:
+    split = load(write_npz(tmp_path, x=X[:2], y=np.array(target, dtype, order=order)), input="x", target="y")
+    assert split.train.target.tolist() == target
+    assert split.train.target.dtype == np.int64
+    assert (split.num_classes, split.transform.names.classes) == (3, ("0", "1", "2"))
+
+
+@pytest.mark.parametrize("target", [[[3, 1, 2]], [[1, -100, 2], [3, 3, 3]]])
+def test_the_blank_need_not_occur(tmp_path: Path, target: list[list[int]]) -> None:
+    split = load(write_npz(tmp_path, x=X[: len(target)], y=np.array(target)), input="x", target="y")
+    assert split.train.target.tolist() == target
+    assert split.num_classes == 4
+
+
+def test_several_classes_are_held_out_with_their_sequences(tmp_path: Path) -> None:
+    rows, lengths = np.arange(1, 11), np.arange(10) % 3 + 1
+    target = np.where(np.arange(3) < lengths[:, np.newaxis], rows[:, np.newaxis], -100)
+    x = np.repeat(rows, 3).reshape(10, 3, 1)
+    fields: dict[str, Any] = {"input": "x", "target": "y", "lengths": "n", "validation_fraction": 0.3}
+    split = load(write_npz(tmp_path, x=x, y=target, n=lengths), **fields)
+    assert (len(split.train.target), len(split.validation.target), split.num_classes) == (7, 3, 11)
+    for part in (split.train, split.validation):
+        assert np.array_equal((part.target >= 0).sum(axis=1), part.input.lengths)
+        assert np.array_equal(part.target[:, 0], part.input.array[:, 0, 0])
+
+
+def test_several_classes_as_in_training(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"input": "x", "target": "y", "task": "classification", "validation_fraction": 0.0}
+    known = load(write_npz(tmp_path, x=X[:1], y=[[0, 1, 2]]), **fields).transform
+    split = Arrays(write_npz(tmp_path, x=X[:1], y=[[2, -100]]), **fields).load(0, FLOAT64, known)
+    assert (split.train.target.tolist(), split.num_classes) == ([[2, -100]], 3)
+    with pytest.raises(DataError, match=r"array 'y'\[0, 1\] holds class 3, training had 3 classes$"):
+        Arrays(write_npz(tmp_path, x=X[:1], y=[[2, 3]]), **fields).load(0, FLOAT64, known)
+
+
+def test_several_classes_are_not_stratified(tmp_path: Path) -> None:
+    text = message(write_npz(tmp_path, x=X, y=np.eye(4)), input="x", target="y", stratify=True)
+    assert text == ": stratify must be false where an example has several classes"
+
+
 @pytest.mark.parametrize(("shape", "expected"), [((4,), (4, 1)), ((4, 2), (4, 2))])
 def test_npz_regression(tmp_path: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     target = np.linspace(-1, 1, np.prod(shape)).reshape(shape)

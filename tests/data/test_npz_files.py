@@ -54,7 +54,17 @@ def message_of(folder: Path, x: bytes, method: int = zipfile.ZIP_STORED) -> str:
         ({"x": X, "y": changed(Y, (1,), 0.5)}, ": array 'y'[1] holds 0.5, not a class 0, 1, 2, ..."),
         ({"x": X, "y": Y - 1}, ": array 'y'[0] holds -1.0, not a class 0, 1, 2, ..."),
         ({"x": X, "y": Y + 1}, ": array 'y'[1] holds class 2, but class 0 doesn't occur"),
-        ({"x": X, "y": np.eye(4)}, ": the classes have shape (4, 4), not (examples,)"),
+        ({"x": X, "y": changed(Y, (1,), -100)}, ": array 'y'[1] holds -100.0, not a class 0, 1, 2, ..."),
+        ({"x": X, "y": np.eye(4) - 1}, ": array 'y'[0, 1] holds -1.0, not a class 0, 1, 2, ... or -100"),
+        (
+            {"x": X, "y": np.eye(4) * 9},
+            ": array 'y'[0, 0] holds class 9, but class 1 doesn't occur: classes are counted from 0 without gaps, and "
+            "-100 stands for none",
+        ),
+        (
+            {"x": X, "y": changed(np.full((4, 2, 2), -100), (2, 0, 1), 2**53)},
+            ": array 'y'[2, 0, 1] holds class 9007199254740992, but class 1 doesn't occur",
+        ),
         ({"x": X[:3], "y": Y}, ": array 'x' has 3 examples, but 'y' has shape (4,)"),
         ({"x": X, "y": np.float64(1)}, ": array 'x' has 4 examples, but 'y' has shape ()"),
         ({"x": Y, "y": Y}, ": array 'x' has shape (4,), not (examples, features)"),

@@ -16,7 +16,7 @@ from text_runs import write_run
 from trained_runs import CONFIG, IDENTITY, LABELS, OF_LABELS, OF_REGRESSION, REGRESSION, SWAPPED, write_trained
 
 from nn_manual.config import load_config
-from nn_manual.data import Arrays, Split, Transform
+from nn_manual.data import Arrays, Names, Split, Transform
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.run.new_run import run
 from nn_manual.use.evaluate import EvaluatedRun, evaluate
@@ -55,7 +55,7 @@ def test_the_training_part_where_there_is_no_other(trained: Path) -> None:
     assert result.auc == 0.75  # the scores are 1, -1, -1, -1, and those of the second class 1 and the last -1
     assert str(result).splitlines()[1:] == [
         "last weights: loss 0.5633, accuracy 75.00%, ROC AUC 0.7500",
-        "class         precision   recall       F1    examples",
+        "class         precision   recall       F1     targets",
         "no                0.667    1.000    0.800           2",
         "yes               1.000    0.500    0.667           2",
         "mean              0.833    0.750    0.733           4",
@@ -219,6 +219,32 @@ def test_a_text_whose_model_has_diverged() -> None:
     assert str(result).splitlines()[1] == (
         "last weights: loss 800, bits a character 1154, perplexity inf, accuracy 10.00%"
     )
+
+
+def test_what_stands_for_no_class_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model predicts 0, 1 and 1 for both sequences; the second has two times."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("train.npz", x=[[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]] * 2, y=[[0, 1, 0], [1, 1, -100]])
+    data = "{Arrays: {file: train.npz, input: x, target: y, task: classification, validation_fraction: 0.0}}"
+    text = re.sub("data: .*", f"data: {data}", CONFIG).replace("loss:", "  - Permute: {dims: [0, 2, 1]}\nloss:")
+    directory = write_trained(tmp_path, text, Transform(names=Names(classes=("0", "1"))))
+    result = evaluated(directory)
+    assert result.loss == pytest.approx(cross_entropy(1, 1, -1, -1, 1), rel=1e-6)
+    assert result.accuracy == 3 / 5
+    assert result.confusion is not None
+    assert result.confusion.tolist() == [[1, 1], [1, 2]]
+    assert result.auc == pytest.approx((0.5 + 1 + 1 + 0 + 0.5 + 0.5) / 6)
+    assert str(result).splitlines() == [
+        f"training part of {tmp_path}/train.npz, 2 examples: no validation part was held out",
+        "last weights: loss 0.7133, accuracy 60.00%, ROC AUC 0.5833",
+        "class         precision   recall       F1     targets",
+        "0                 0.500    0.500    0.500           2",
+        "1                 0.667    0.667    0.667           3",
+        "mean              0.583    0.583    0.583           5",
+        "weighted mean     0.600    0.600    0.600           5",
+    ]
+    with pytest.raises(DataError, match=r"train.npz: doesn't fit the run: CrossEntropyLoss: label -100 at index \(1, "):
+        evaluated(directory, "loss.CrossEntropyLoss.ignore_index=-1")
 
 
 def test_classes_that_only_the_model_has(trained: Path) -> None:

@@ -390,6 +390,10 @@ def test_arrays_that_do_not_go_together(tmp_path: Path, monkeypatch: pytest.Monk
     np.savez("data.npz", x=np.zeros((3, 2)), y=np.array([1, 2, 3]))
     with pytest.raises(DataError, match=r"^data\.npz: the classes in 'y' must be 0, 1, 2, \.\.\. without gaps"):
         new_config(Path("data.npz"), ["y"], task="classification")
+    np.savez("data.npz", x=np.zeros((3, 2)), y=np.array([[0, 1], [1, 0], [2, -100]]))
+    words = r"array 'y' has 2 classes for each example, and a new config is for one"
+    with pytest.raises(DataError, match=rf"^data\.npz: {words}$"):
+        new_config(Path("data.npz"), ["y"], task="classification")
 
 
 def test_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

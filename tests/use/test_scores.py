@@ -15,7 +15,7 @@ def test_each_class_by_hand() -> None:
     assert scores.classes == (0, 1)  # the third neither occurs nor is predicted
     assert scores.precision.tolist() == [3 / 5, 4 / 5]
     assert scores.recall.tolist() == [3 / 4, 4 / 6]
-    assert scores.num_examples.tolist() == [4, 6]
+    assert scores.num_targets.tolist() == [4, 6]
     f1 = [2 * 3 / 9, 2 * 4 / 11]
     np.testing.assert_allclose(scores.f1, f1, rtol=1e-15)
     np.testing.assert_allclose(scores.mean, [0.7, (3 / 4 + 2 / 3) / 2, sum(f1) / 2], rtol=1e-15)
@@ -27,7 +27,7 @@ def test_a_class_that_is_never_predicted_and_one_that_does_not_occur() -> None:
     assert scores.classes == (0, 1, 2)
     assert scores.precision.tolist() == [0, 0, 1]
     assert scores.recall.tolist() == [0, 0, 1]
-    assert scores.num_examples.tolist() == [2, 0, 1]
+    assert scores.num_targets.tolist() == [2, 0, 1]
 
 
 def test_a_long_name_leaves_the_line_in_80_columns() -> None:
