@@ -248,6 +248,8 @@ def test_a_mistake_counts_for_all_that_another_backward_writes() -> None:
     assert changed.tensors == {"grad_input", *(f"grad_{name}" for name in parameters)}
     tensors_of = {mutant.mutated: mutant.tensors for mutant in made(layers.SpectralNorm)}
     assert "grad_bias" in tensors_of["grad_input = inner.backward(saved_of_layer, -grad_output)"]
+    buffers = {"parametrizations.weight.0._u", "parametrizations.weight.0._v"}
+    assert buffers < tensors_of["left = self._normalize(matrix @ -right)"]
 
 
 def test_what_a_check_lets_through_is_missed_and_what_it_misnames_is_reported() -> None:
@@ -262,6 +264,12 @@ def test_what_a_check_lets_through_is_missed_and_what_it_misnames_is_reported() 
     assert result.num_caught == 1
     assert result.misnamed == [(blamed, "0 (ReLU): 0.grad_input")]
     assert not result.passed
+
+
+def test_a_mutant_from_which_no_model_can_be_made_has_raised_its_own_error() -> None:
+    turned = "reshape(-1, self._moved_shape[0])"  # the first u and v are made with it
+    raising = next(mutant for mutant in made(layers.SpectralNorm) if mutant.mutated.endswith(turned))
+    assert score(SUBJECTS[layers.SpectralNorm], [raising]).raised == [raising]
 
 
 def test_a_proof_does_not_excuse_a_mutant_that_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -55,8 +55,7 @@ class Score:
 
     def add(self, mutant: Mutant, subject: Subject) -> None:
         """Put a mutant through all trials of its class, in both dtypes, and count it."""
-        trials = (trial for dtype in DTYPES for trial in subject.trials(mutant.changed, dtype))
-        results = [verdict(mutant, trial) for trial in trials]
+        results = [result for dtype in DTYPES for result in _results(mutant, subject, dtype)]
         verdicts = [result for result in results if isinstance(result, Verdict)]
         proven = (f"{self.owner}.{mutant.method}", mutant.line, mutant.mutated) in SURVIVORS
         if verdicts:
@@ -80,6 +79,15 @@ def score(subject: Subject, mutants: Iterable[Mutant]) -> Score:
         for mutant in mutants:
             result.add(mutant, subject)
     return result
+
+
+def _results(mutant: Mutant, subject: Subject, dtype: str) -> Iterator[Verdict | Exception | None]:
+    """What each trial says, up to the first that can't be made: parameters may begin as a method says."""
+    try:
+        for trial in subject.trials(mutant.changed, dtype):
+            yield verdict(mutant, trial)
+    except Exception as error:  # whatever the mutant raises
+        yield error
 
 
 def verdict(mutant: Mutant, trial: Trial) -> Verdict | Exception | None:

@@ -128,7 +128,7 @@ def _layer(owner: type[Layer]) -> Subject:
         "backward": ((grad_input,), grads),
         "derivative": ((grad_input,), grads),
         "backward_parameters": ((), frozenset(parameters)),
-        **dict.fromkeys(LAYER_HELPERS, ((output | grads | evaluated,), output | grads | evaluated)),
+        **dict.fromkeys(LAYER_HELPERS, ((output | grads | buffers | evaluated,), output | grads | buffers | evaluated)),
     }
     # What a layer has from another one is mutated there.
     others = [base for base in owner.__mro__[1:] if base in components(Layer).values()]
