@@ -107,7 +107,7 @@ def not_finite_in_step(model: Sequential, optimizer: Optimizer) -> str | None:
     layers = dict(model.named_layers())
     for parameter, name, array in _left_behind(model, optimizer):
         if wrong := first_not_finite(array):
-            layer = parameter.rpartition(".")[0]
+            layer = _owner(model, parameter)
             return f"{name} of {layer} ({type(layers[layer]).__name__}) holds {wrong}"
     return None
 
@@ -115,10 +115,15 @@ def not_finite_in_step(model: Sequential, optimizer: Optimizer) -> str | None:
 def _left_behind(model: Sequential, optimizer: Optimizer) -> Iterator[tuple[str, str, Array]]:
     """Each parameter or buffer, by its name, with the name of what the step has made of it, and the numbers."""
     for name, grad in reversed(vars(model.grad).items()):
-        layer, _, parameter = name.rpartition(".")
-        yield name, f"{layer}.grad_{parameter}", grad
+        layer = _owner(model, name)
+        yield name, f"{layer}.grad_{name.removeprefix(f'{layer}.')}", grad
     for kind, vector in optimizer.vectors.items():
         views = vars(carve(vector, model.parameter_shapes()))
         yield from ((name, f"{name}.{kind}", view) for name, view in views.items())
     yield from ((name, f"updated {name}", parameter) for name, parameter in vars(model.param).items())
     yield from ((name, name, buffer) for name, buffer in vars(model.buffer).items())
+
+
+def _owner(model: Sequential, name: str) -> str:
+    """The layer of a parameter or a buffer, whose own name may have points in it, as out_proj.weight has."""
+    return next(layer for layer, _ in model.named_layers() if name.startswith(f"{layer}."))

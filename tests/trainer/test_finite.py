@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nn_manual import SGD, Adam, BatchNorm1d, Linear, MSELoss, ReLU, Sequential, Trainer
+from nn_manual import SGD, Adam, BatchNorm1d, Layer, Linear, MSELoss, ReLU, Sequential, Trainer
 from nn_manual.arrays import Array
 from nn_manual.errors import NotFiniteError
+from nn_manual.layers import CausalSelfAttention, SpectralNorm
 from nn_manual.model.initializers import Constant
+from nn_manual.trainer.finite import not_finite_in_step
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
@@ -50,6 +52,20 @@ def test_a_buffer() -> None:
     trainer = Trainer(model, MSELoss(), SGD(model), check_every=0)
     words = words_of(trainer, np.array([[1e20], [-1e20]]))
     assert words == "0.running_var of 0 (BatchNorm1d) holds inf at index (0,) at step 1"
+
+
+@pytest.mark.parametrize(
+    ("layer", "found"),
+    [
+        (CausalSelfAttention(2, 1), "0.grad_out_proj.weight of 0 (CausalSelfAttention) holds nan at index (0, 0)"),
+        (SpectralNorm(Linear(2, 2)), "0.grad_parametrizations.weight.original of 0 (SpectralNorm) holds nan at index "),
+    ],
+)
+def test_a_parameter_whose_own_name_has_points(layer: Layer, found: str) -> None:
+    model = Sequential(layer)
+    (name,) = (name for name in vars(model.grad) if name.endswith((".out_proj.weight", ".original")))
+    vars(model.grad)[name][...] = np.nan
+    assert str(not_finite_in_step(model, SGD(model))).startswith(found)
 
 
 def test_outside_of_watching_the_next_loss_shows_it() -> None:
