@@ -108,6 +108,8 @@ def _numbers(value: Array) -> str:
 
 
 def _name_on_page(name: str) -> str:
-    """`2.grad_weight` is grad_weight_2 on the page, and `loss.grad_prediction` is grad_prediction."""
-    layer, _, local = name.rpartition(".")
-    return local if layer in ("", "loss") else f"{local}_{layer.replace('.', '_')}"
+    """`2.grad_weight` is grad_weight_2 on the page, and `loss.grad_prediction` is grad_prediction. A layer's own names
+    may have points in them: `1.0.grad_out_proj.weight` is grad_out_proj_weight_1_0.
+    """
+    layer, _, local = name.partition(".grad_")
+    return "_".join(["grad", *local.split("."), *(layer.split(".") if layer != "loss" else [])])

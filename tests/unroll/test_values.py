@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 
 from nn_manual.unroll.values import ABOUT, with_values
 
@@ -45,3 +46,17 @@ def test_each_line_has_its_values_and_the_last_of_a_gradient_torchs() -> None:
     ]
     assert page.count("first numbers of torch's") == 1
     assert re.sub(r" *#.*\n*", "\n", page).replace(ABOUT, "").split() == PAGE.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "on_page"),
+    [
+        ("1.0.grad_out_proj.weight", "grad_out_proj_weight_1_0"),
+        ("0.grad_parametrizations.weight.original", "grad_parametrizations_weight_original_0"),
+        ("loss.grad_prediction", "grad_prediction"),
+    ],
+)
+def test_a_gradient_whose_name_has_points(name: str, on_page: str) -> None:
+    page = PAGE.replace("grad_weight_0", on_page)
+    arguments = {"input": np.array([[1.0, 2], [0, 1]]), "weight": np.eye(2)}
+    assert "  torch: 5 1 2 ..." in with_values(page, arguments, {name: THEIRS["0.grad_weight"]})
