@@ -25,6 +25,7 @@ from nn_manual.defaults import defines
 from nn_manual.layers import Layer
 
 
+@np.errstate(all="ignore")  # of these values the step has warned; in other places, padding may count and overflow
 def check_conduct(recording: Recording, plan: Plan) -> None:
     """Run a copy of each recorded layer several times, from the model's input on. Raises CannotCompare, naming the
     layer and the method, where one
