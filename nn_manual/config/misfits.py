@@ -21,7 +21,7 @@ from nn_manual.layers.branches import Branches
 from nn_manual.losses import Loss
 from nn_manual.messages.text import counted
 from nn_manual.model import Sequential
-from nn_manual.model.contract import lost_eps
+from nn_manual.model.contract import lost_setting
 from nn_manual.model.ties import Ties
 from nn_manual.registry import takes_layers
 from nn_manual.step.slices.cut import cut
@@ -78,6 +78,8 @@ def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], erro
         shape = (fit.batch_size, *data.example_shape)
     shape = fit.model(arguments["model"], "model", shape)
     loss: Loss | None = arguments.get("loss")
+    if loss is not None and (reason := lost_setting(loss, fit.dtype)):
+        fit.add("loss", reason)
     # Targets that don't belong to places may have any shape: only the data shows it.
     if shape is not None and data is not None and data.num_classes is not None and loss is not None and loss.has_places:
         fit.loss(loss, arguments["model"], shape, np.zeros(1, np.int64), data.num_classes)
@@ -152,7 +154,7 @@ class _Fit:
         if isinstance(layer.domain, range) and not is_first:
             self.add(path, f"{type(layer).__name__} takes integers alone, and the layer before it makes none")
             return None
-        if self.dtype is not None and (reason := lost_eps(layer, self.dtype)):
+        if self.dtype is not None and (reason := lost_setting(layer, self.dtype)):
             self.add(path, reason)
         num_parameters = sum(map(size_of, layer.parameter_shapes().values()))
         self.largeness(path, f"{type(layer).__name__} has {num_parameters:,} parameters", num_parameters)

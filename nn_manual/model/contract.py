@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -95,11 +96,17 @@ def checked_length(layer: Layer, method: str, length: Any) -> int | None:
     return int(length)
 
 
-def lost_eps(layer: Layer, dtype: np.dtype[Any]) -> str:
-    """Why a layer can't compute in this dtype, in words: an eps that isn't 0 would be. Empty where it can."""
-    for name, value in vars(layer).items():
-        if name.endswith("eps") and isinstance(value, float) and value and not dtype.type(value):
-            return f"{name} {value} is so near to 0 that it would become 0 in {dtype}"
+def lost_setting(component: object, dtype: np.dtype[Any]) -> str:
+    """Why a layer or a loss can't compute in this dtype, in words: a number among its settings that isn't infinite
+    would be, or an eps that isn't 0 would be 0. Empty where it can.
+    """
+    largest = float(np.finfo(dtype).max)
+    for name, setting in vars(component).items():
+        for value in setting if isinstance(setting, list) else [setting]:
+            if isinstance(value, int | float) and largest < abs(value) < math.inf:
+                return f"{name} {value} is beyond what {dtype} can hold"
+            if name.endswith("eps") and isinstance(value, float) and value and not dtype.type(value):
+                return f"{name} {value} is so near to 0 that it would become 0 in {dtype}"
     return ""
 
 

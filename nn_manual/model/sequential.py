@@ -25,7 +25,7 @@ from nn_manual.layers.composite import (
     shapes_of_chain,
 )
 from nn_manual.model import memory
-from nn_manual.model.contract import check_layers, checked_output, lost_eps
+from nn_manual.model.contract import check_layers, checked_output, lost_setting
 from nn_manual.model.initializers import Initializer, draw_parameters
 from nn_manual.model.lengths import Lengths
 from nn_manual.model.noise import Noise
@@ -83,7 +83,7 @@ class Sequential(Composite):
         self.ties = Ties(super().parameter_shapes(), tied)
         self.dtype = _dtype(dtype)
         for name, layer in descendants(self):
-            if reason := lost_eps(layer, self.dtype):
+            if reason := lost_setting(layer, self.dtype):
                 raise ValueError(f"{name} ({type(layer).__name__}): {reason}")
         self.bind(np.zeros(self.num_parameters, self.dtype), np.zeros(self.num_parameters, self.dtype))
         memory.new_buffers(self, self.dtype)

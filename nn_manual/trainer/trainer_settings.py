@@ -9,6 +9,7 @@ from nn_manual.compile.blas import BlasName, check_threads
 from nn_manual.data.reading import machine_memory
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
+from nn_manual.model.contract import lost_setting
 from nn_manual.optim import Clipping, Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.optim.clipping import clipping_of
 from nn_manual.optim.scheduling import check_schedule
@@ -77,6 +78,8 @@ def check_settings(settings: TrainerSettings) -> None:
         check_type(Scheduler, lr_scheduler=settings.lr_scheduler)
     if settings.optimizer.model is not settings.model:
         raise ValueError("the optimizer moves another model than the one to be trained")
+    if reason := lost_setting(settings.loss, settings.model.dtype):
+        raise ValueError(f"{type(settings.loss).__name__}: {reason}")
     check_whole_numbers(0, check_every=settings.check_every, check_memory=settings.check_memory)
     if settings.check_threads is not None:
         check_whole_numbers(check_threads=settings.check_threads)

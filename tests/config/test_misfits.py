@@ -58,6 +58,16 @@ def test_an_eps_that_would_become_0(errors_of: ErrorsOf) -> None:
     assert errors_of(valid_but(8, f"  - Residual: [{norm}]")) == [f"run.yaml:8:17: {words}"]
 
 
+def test_a_setting_beyond_what_the_dtype_can_hold(errors_of: ErrorsOf) -> None:
+    threshold = "Threshold: {threshold: 0, value: -1e300}"
+    words = "value -1e+300 is beyond what float32 can hold"
+    assert errors_of(valid_but(8, f"  - {threshold}")) == [f"run.yaml:8:5: {words}"]
+    assert errors_of(valid_but(8, f"  - Residual: [Tanh, {threshold}]")) == [f"run.yaml:8:22: {words}"]
+    assert errors_of(valid_but(10, f"loss: {{CrossEntropyLoss: {{weight: {[1.0] * 9 + [1e39]}}}}}")) == [
+        "run.yaml:10:8: weight 1e+39 is beyond what float32 can hold"
+    ]
+
+
 def test_indices_come_from_the_data_alone(errors_of: ErrorsOf) -> None:
     embedding = "Embedding: {num_embeddings: 3, embedding_dim: 32}"
     words = "Embedding takes integers alone, and the layer before it makes none"

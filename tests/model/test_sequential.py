@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -17,6 +18,7 @@ from nn_manual import BatchNorm1d, Layer, Linear, ReLU, Residual, Sequential, Ta
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.input_kinds import KINDS, draw
 from nn_manual.exercises.kinds.frozen import freeze
+from nn_manual.layers import Hardtanh, MaskedFill, Threshold
 from nn_manual.model.initializers import Constant, KaimingNormal
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
@@ -156,6 +158,25 @@ def test_an_eps_that_would_become_0_is_refused() -> None:
         Sequential(Tanh(), BatchNorm1d(2, eps=1e-50))
     assert Sequential(BatchNorm1d(2, eps=1e-50), dtype="float64").layers[0].eps == 1e-50  # type: ignore[attr-defined]  # BatchNorm1d has it
     Sequential(BatchNorm1d(2, eps=1e-40))
+
+
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    [
+        (MaskedFill([0.0, -1e300]), "value -1e+300"),
+        (Threshold(0, 10**39), f"value 1{39 * '0'}"),
+        (BatchNorm1d(2, eps=3.5e38), "eps 3.5e+38"),
+    ],
+)
+def test_a_setting_beyond_what_the_dtype_can_hold_is_refused(layer: Layer, words: str) -> None:
+    message = f"1 ({type(layer).__name__}): {words} is beyond what float32 can hold"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Sequential(Tanh(), layer)
+    Sequential(Tanh(), layer, dtype="float64")
+
+
+def test_infinity_and_the_largest_number_are_settings() -> None:
+    Sequential(Hardtanh(-math.inf, math.inf), Threshold(0.0, float(np.finfo(np.float32).max)))
 
 
 def test_what_is_no_layer_is_refused() -> None:

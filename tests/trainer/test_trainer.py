@@ -15,7 +15,7 @@ from stateful import Averaged
 from nn_manual.data import Examples
 from nn_manual.errors import ConfigError, NotFiniteError
 from nn_manual.layers import Linear
-from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
+from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, SmoothL1Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, ReduceLROnPlateau, StepLR
 from nn_manual.step.slices.cut import Slicing
@@ -254,6 +254,11 @@ class TestSettings:
         model, other = Sequential(Linear(2, 1)), Sequential(Linear(2, 1))
         with pytest.raises(ValueError, match="another model"):
             Trainer(model, MSELoss(), SGD(other))
+
+    def test_a_loss_with_a_setting_beyond_what_the_dtype_can_hold(self) -> None:
+        model = Sequential(Linear(2, 1))
+        with pytest.raises(ValueError, match=r"^SmoothL1Loss: beta 1e\+300 is beyond what float32 can hold$"):
+            Trainer(model, SmoothL1Loss(beta=1e300), SGD(model))
 
 
 @pytest.mark.parametrize("every", [1, 2])
