@@ -129,18 +129,25 @@ class CTCLoss(Loss):
         state[:, 1::2] = np.take_along_axis(target, order, axis=1)
         return state, (~is_blank).sum(axis=1)
 
-    def _check_lengths(self, target: Array, time: int) -> None:
-        """Raise ValueError for the first target whose labels, and the blanks between equal ones, need more times."""
+    def labels_and_times(self, target: Array) -> tuple[Array, Array]:
+        """How many labels each target has, and how many times it needs: one for each label, and one for the blank
+        between two equal ones.
+        """
         state, num_labels = self.states(target)
         labels = state[:, 1::2]
         num_repeats = ((labels[:, 1:] == labels[:, :-1]) & (labels[:, 1:] != self.blank)).sum(axis=1)
-        (too_long,) = np.nonzero(num_labels + num_repeats > time)
+        return num_labels, num_labels + num_repeats
+
+    def _check_lengths(self, target: Array, time: int) -> None:
+        """Raise ValueError for the first target that needs more times."""
+        num_labels, num_times = self.labels_and_times(target)
+        (too_long,) = np.nonzero(num_times > time)
         if too_long.size:
             row = int(too_long[0])
-            times = counted(int(num_labels[row] + num_repeats[row]), "time")
+            labels, times = counted(int(num_labels[row]), "label"), counted(int(num_times[row]), "time")
             raise ValueError(
-                f"CTCLoss: target {row} needs {times} for its {counted(int(num_labels[row]), 'label')} and the blanks "
-                f"between equal ones, the prediction has {time}: with zero_infinity it would not count"
+                f"CTCLoss: target {row} needs {times} for its {labels} and the blanks between equal ones, the "
+                f"prediction has {time}: with zero_infinity it would not count"
             )
 
     def forward(self, prediction: Array, target: Array) -> tuple[Any, Saved]:

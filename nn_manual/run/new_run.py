@@ -15,6 +15,7 @@ from nn_manual.run.init_from import start_from_file
 from nn_manual.run.keeper import origin_of
 from nn_manual.run.loading import check_machine, load, quiet
 from nn_manual.run.needed_memory import note_of_memory
+from nn_manual.run.notes_of_loss import notes_of_loss
 from nn_manual.run.silent import NoWriter, writer_of
 from nn_manual.run.training_run import TrainingRun
 from nn_manual.run.unheeded_lengths import note_of_lengths
@@ -44,6 +45,8 @@ def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE, *, has_
         writer.note(note)
     _note_schedule(config, split, writer)
     if isinstance(split.train.input, Padded) and (note := note_of_lengths(model)):
+        writer.note(note)
+    for note in notes_of_loss(config, split, model):
         writer.note(note)
     if needs := note_of_memory(config, split.train.input.shape):
         writer.note(needs)
