@@ -95,7 +95,8 @@ class Part:
     def _refuse(values: Array, wrong: Array, why: str, place: Callable[[int], str]) -> None:
         if wrong.any():
             index = int(wrong.argmax())
-            raise DataError(f"{place(index)} holds {values.flat[index]}, {why}")
+            number = str(values.flat[index]).removesuffix(".0")  # in the file, most whole numbers have no point
+            raise DataError(f"{place(index)} holds {number}, {why}")
 
     def row_shape(self, shape: Shape) -> Shape:
         """The shape of a row of `array`, for a row of this shape in the file: () for one class and for a length, and

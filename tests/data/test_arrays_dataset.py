@@ -105,9 +105,9 @@ def test_csv_of_integers(tmp_path: Path) -> None:
     assert split.train.input.dtype == np.int64
     assert split.train.input[:, 0].tolist() == list(range(12))
     assert split.transform.input is None
-    for cell in ("1.5", "1e300", "-9007199254740994"):
+    for cell in ("1.5", "1e+300", "-9007199254740994"):
         text = message(write(tmp_path, f"a,b,class\n1,2,0\n\n3,{cell},1\n"), integer_input=True)
-        assert text == f":4: column 'b' holds {float(cell)}, not an integer up to 2**53"
+        assert text == f":4: column 'b' holds {cell}, not an integer up to 2**53"
 
 
 @pytest.mark.parametrize(("dtype", "value"), [("float32", "1e39"), ("float64", "1e200")])
@@ -162,6 +162,12 @@ def test_several_classes_are_held_out_with_their_sequences(tmp_path: Path) -> No
     for part in (split.train, split.validation):
         assert np.array_equal((part.target >= 0).sum(axis=1), part.input.lengths)
         assert np.array_equal(part.target[:, 0], part.input.array[:, 0, 0])
+
+
+def test_a_length_of_no_sequence(tmp_path: Path) -> None:
+    for lengths, found in (([2, 0], "'n'[1] holds 0, not a length 1, 2, 3, ..."), ([-4, 1], "'n'[0] holds -4, not a ")):
+        file = write_npz(tmp_path, x=np.ones((2, 3, 1)), y=[0, 1], n=lengths)
+        assert message(file, input="x", target="y", lengths="n").startswith(f": array {found}")
 
 
 def test_several_classes_as_in_training(tmp_path: Path) -> None:
@@ -261,6 +267,6 @@ def test_a_label_that_is_neither_0_nor_1(tmp_path: Path) -> None:
     file = write(tmp_path, "a,u,v\n1,0,1\n3,1,0.5\n")
     assert message(file, target=["u", "v"], task="labels") == ":3: column 'v' holds 0.5, not 0 or 1"
     npz = write_npz(tmp_path, x=np.ones((2, 3)), y=np.array([[1, 0], [-1, 0]]))
-    assert message(npz, input="x", target="y", task="labels") == ": array 'y'[1, 0] holds -1.0, not 0 or 1"
+    assert message(npz, input="x", target="y", task="labels") == ": array 'y'[1, 0] holds -1, not 0 or 1"
     with pytest.raises(ValueError, match=r"^standardize must be false where the inputs are integers and the"):
         Arrays(file, "u", "labels", integer_input=True, standardize=True)

@@ -52,10 +52,10 @@ def message_of(folder: Path, x: bytes, method: int = zipfile.ZIP_STORED) -> str:
         ({"x": changed(X, (3, 2, 0), -np.inf), "y": Y}, ": array 'x'[3, 2, 0] holds -inf, not a finite number"),
         ({"x": X, "y": changed(Y, (1,), np.inf)}, ": array 'y'[1] holds inf, not a finite number"),
         ({"x": X, "y": changed(Y, (1,), 0.5)}, ": array 'y'[1] holds 0.5, not a class 0, 1, 2, ..."),
-        ({"x": X, "y": Y - 1}, ": array 'y'[0] holds -1.0, not a class 0, 1, 2, ..."),
+        ({"x": X, "y": Y - 1}, ": array 'y'[0] holds -1, not a class 0, 1, 2, ..."),
         ({"x": X, "y": Y + 1}, ": array 'y'[1] holds class 2, but class 0 doesn't occur"),
-        ({"x": X, "y": changed(Y, (1,), -100)}, ": array 'y'[1] holds -100.0, not a class 0, 1, 2, ..."),
-        ({"x": X, "y": np.eye(4) - 1}, ": array 'y'[0, 1] holds -1.0, not a class 0, 1, 2, ... or -100"),
+        ({"x": X, "y": changed(Y, (1,), -100)}, ": array 'y'[1] holds -100, not a class 0, 1, 2, ..."),
+        ({"x": X, "y": np.eye(4) - 1}, ": array 'y'[0, 1] holds -1, not a class 0, 1, 2, ... or -100"),
         (
             {"x": X, "y": np.eye(4) * 9},
             ": array 'y'[0, 0] holds class 9, but class 1 doesn't occur: classes are counted from 0 without gaps, and "

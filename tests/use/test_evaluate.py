@@ -102,7 +102,7 @@ class TestOtherData:
         [
             ("aa,b,y\n1,2,0\n", "has no column 'a'; did you mean 'aa'?"),
             ("a,b,y\n1,2,0\n1,2,2\n", ":3: column 'y' holds class 2, training had 2 classes"),
-            ("a,b,y\n1,2,-1\n", ":2: column 'y' holds -1.0, not a class 0, 1, 2, ..."),
+            ("a,b,y\n1,2,-1\n", ":2: column 'y' holds -1, not a class 0, 1, 2, ..."),
             ("a,b,y\n1,x,0\n", ":2: column 'b' holds 'x', not a number"),
         ],
     )
