@@ -31,7 +31,7 @@ def predict(run: TrainedRun, input: Path, output: Path | None = None) -> int:
 
     The examples are in the units of the training's data. A CSV needs the columns of the training by name, in any order,
     and may have others. Where these have no names, a CSV has as many columns as an example has numbers. An .npz needs
-    an array with the same name as in training, or "input"; and, with lengths, an array of their name.
+    an array with the same name as in training, or "input"; and, with lengths, an array of their name, or "lengths".
 
     A classification writes the class and the probability of each class: columns headed `predicted_class` and by the
     classes' names, or arrays `predicted_class` (an index), `probabilities` and `classes` (the names). With
@@ -80,9 +80,8 @@ def _read(run: TrainedRun, file: Path) -> Array | Padded:
     dtype = np.dtype(np.float64)
     input = Part([name] if isinstance(name, str) else name, run.kind, dtype)
     table = read_npz(file, input, Part([], Kind.NUMBERS, dtype))
-    if isinstance(data, Arrays) and data.lengths is not None:
-        return read_padded(file, table.input, data.lengths)
-    return table.input.array
+    lengths = data.lengths if isinstance(data, Arrays) else "lengths" if run.model.lengths_heeded_by else None
+    return table.input.array if lengths is None else read_padded(file, table.input, lengths)
 
 
 def _names(run: TrainedRun, num_outputs: int) -> list[str]:

@@ -217,3 +217,42 @@ def test_what_a_row_cannot_hold(folder: Path) -> None:
     predict(read_trained(run), Path("new.npz"), Path("out.npz"))
     with np.load("out.npz") as archive:
         assert archive["predicted_class"].tolist() == [[1, 1], [1, 1]]
+
+
+SEQUENCES = """\
+from dataclasses import dataclass
+
+import numpy as np
+from nn_manual import Padded
+from nn_manual.data import Dataset, Examples, split_examples
+
+
+@dataclass
+class Sequences(Dataset):
+    def load(self, seed, dtype, transform=None):
+        examples = Examples(Padded(np.arange(12.0).reshape(4, 3, 1), [1, 2, 3, 3]), np.ones((4, 1)))
+        return split_examples(examples, None, 0.25, seed, dtype, standardize=False, transform=transform)
+"""
+OF_SEQUENCES = """\
+data: sequences_of_mine:Sequences
+batch_size: 4
+epochs: 1
+model:
+  - PaddedTimePool: {mode: last}
+  - Linear: {in_features: 1, out_features: 1}
+loss: MSELoss
+optimizer: {SGD: {lr: 0.1}}
+"""
+
+
+def test_sequences_of_a_data_set_of_ones_own(folder: Path) -> None:
+    """Each is predicted by its last time that counts."""
+    Path("sequences_of_mine.py").write_text(SEQUENCES)
+    weights = {"1.weight": np.full((1, 1), 2.0, np.float32), "1.bias": np.full(1, 0.5, np.float32)}
+    run = write_trained(folder, OF_SEQUENCES, Transform(), weights)
+    sequences = np.array([[[1.0], [2], [3]], [[4], [5], [6]]])
+    np.savez("new.npz", input=sequences, lengths=[3, 1])
+    assert predicted(run, "new.npz") == [["output_0"], ["6.5"], ["8.5"]]
+    Path("out.csv").unlink()
+    np.savez("none.npz", input=sequences)
+    assert message(run, "none.npz") == "none.npz: has no array 'lengths'; it has 'input'"
