@@ -115,6 +115,16 @@ def test_what_is_not_written_yet_has_nothing_right(tmp_path: Path) -> None:
     assert (one.num_right, one.num_tensors) == (0, 3)
 
 
+def test_results_that_take_too_much_memory_to_be_judged_end_no_other(tmp_path: Path) -> None:
+    """An array without numbers can have any shape."""
+    (tmp_path / "anna.py").write_text(layer_norm("        return np.empty((0, 10**15))\n"))
+    (tmp_path / "berta.py").write_text(layer_norm(RIGHT))
+    anna, berta = grade(tmp_path)
+    assert (anna.exercise, anna.solved, anna.num_right, anna.num_tensors) == ("layer_norm", False, 0, 0)
+    assert anna.verdict.startswith("can't be judged: not enough memory: Unable to allocate 7.11 PiB for an array ")
+    assert berta.verdict == "right: 4 tensors on 51 inputs"
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [

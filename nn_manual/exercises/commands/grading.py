@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from nn_manual.errors import ConfigError, NNManualError
+from nn_manual.errors import ConfigError, NNManualError, out_of_memory
 from nn_manual.exercises.running.autograd import ASKS
 from nn_manual.exercises.running.process import Worker, file_of
-from nn_manual.exercises.running.reader_file import parsed
+from nn_manual.exercises.running.reader_file import ReaderFile, parsed
 from nn_manual.exercises.verdicts.judging import judge
 from nn_manual.exercises.verdicts.rows import RIGHT
 from nn_manual.messages.text import counted, one_line
@@ -80,8 +80,17 @@ def _grade(path: Path, content: bytes | str, folder: Path) -> Grade:
         file = parsed(path, content, name)
     except NNManualError as error:
         return Grade(name, "", False, 0, 0, str(error))
+    try:
+        return _judged(file, content, name)
+    except (MemoryError, OSError) as error:  # the code has had its own process, but its results are judged in this one
+        if (words := out_of_memory(error)) is None:
+            raise
+        return Grade(name, file.reference.name, False, 0, 0, f"can't be judged: {words}")
+
+
+def _judged(file: ReaderFile, content: bytes, name: str) -> Grade:
     with tempfile.TemporaryDirectory() as inner:  # its own current folder, with a copy of the file alone
-        copy = Path(inner, "hand_in", path.name)
+        copy = Path(inner, "hand_in", file.path.name)
         copy.parent.mkdir()
         copy.write_bytes(content)
         worker = Worker(copy.parent)
