@@ -73,10 +73,8 @@ def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], erro
     fit.dtype = np.dtype(arguments.get("dtype", RunConfig.dtype))
     fit.ties(arguments["model"], arguments.get("tied", []))
     data: Dataset | None = arguments.get("data")
-    shape = None
-    if data is not None and data.example_shape is not None:
-        shape = (fit.batch_size, *data.example_shape)
-    shape = fit.model(arguments["model"], "model", shape)
+    known = None if data is None else data.example_shape
+    shape = fit.model(arguments["model"], "model", None if known is None else (fit.batch_size, *known))
     loss: Loss | None = arguments.get("loss")
     if loss is not None and (reason := lost_setting(loss, fit.dtype)):
         fit.add("loss", reason)
