@@ -43,6 +43,7 @@ from nn_manual.check.whole_step.clipping import compare_clipping
 from nn_manual.check.whole_step.denominator import wrong_denominator
 from nn_manual.check.whole_step.evidence import Evidence
 from nn_manual.check.whole_step.settings import changes_since, settings_as_text
+from nn_manual.check.whole_step.unused import report_on_unused
 from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
@@ -91,6 +92,8 @@ class GradientChecker:
         self.watch = Watch()
         #: Whether the loss's `denominator` has been compared: in the first step.
         self._denominator_compared = False
+        #: The plans of the steps of which the gradients that no step uses have been compared.
+        self._unused_compared: set[Plan] = set()
         #: Whether what evaluation computes has been compared.
         self._evaluation_compared = False
         #: What the compared steps have shown, those that were compared elsewhere among them.
@@ -137,6 +140,7 @@ class GradientChecker:
             self._denominator_compared = True
             if words := wrong_denominator(self.recorded.loss):
                 raise mismatch_for(words)
+        self.compare_unused()
         return compared
 
     def skip(self) -> None:
@@ -281,12 +285,26 @@ class GradientChecker:
         if self._evaluation_compared or first.input is None or first.input.shape not in self._plans:
             return
         self._evaluation_compared = True
+        self.compare_unused()
         step = Proof(self.plan(), self.recorded, self.model.param_arena, [], {})
         with comparing():
             report = self.judge.with_evaluation(step, GradientReport(()))
             if report.failures and all(np.isfinite(failure.absolute) for failure in report.failures):
                 check_conduct(self.recorded, self.plan())
                 raise mismatch_of(report)
+
+    def compare_unused(self) -> None:
+        """Compare the gradients of the user's own classes that no step uses, in the last recorded step; once for each
+        shape of the input. Raises GradientMismatch.
+        """
+        plan = self.plan()
+        if self.input_grad or plan in self._unused_compared:
+            return
+        self._unused_compared.add(plan)
+        with comparing():
+            report = report_on_unused(self.recorded, plan, self.model.param_arena)
+        if report is not None and not report.agrees and report.not_finite is None:
+            raise mismatch_of(report)
 
     def unproven(self) -> tuple[str, ...]:
         """A sentence for each thing that no compared step has proven: a wrong formula would have agreed, too. First
