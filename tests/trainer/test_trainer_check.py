@@ -12,7 +12,7 @@ from stateful import Center, Drop
 from nn_manual.arrays import Array
 from nn_manual.data import Examples
 from nn_manual.errors import GradientMismatch, NotFiniteError
-from nn_manual.layers import Layer, Linear, Tanh
+from nn_manual.layers import Layer, Linear, Residual, Tanh
 from nn_manual.losses import MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, ReduceLROnPlateau, StepLR, clipping
@@ -153,6 +153,14 @@ class TestEvaluationIsCompared:
         """Whoever calls the model then runs what no evaluation has."""
         with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(Doubles\): 1\.infer"):
             self.trainer(Doubles()).fit(self.data(), epochs=1, batch_size=3, seed=0, verbose=False)
+
+    @pytest.mark.parametrize(("wrap", "label"), [(lambda layer: layer, "1"), (Residual, "1.0")])
+    def test_after_a_later_step_of_another_size_which_is_not_checked(self, wrap: Any, label: str) -> None:
+        trainer, data = self.trainer(wrap(Doubles()), every=2), self.data()
+        for rows in (slice(3), slice(3), slice(2)):
+            trainer.train_step(data.input[rows], data.target[rows])
+        with pytest.raises(GradientMismatch, match=rf"wrong first in {label} \(Doubles\): {label}\.infer"):
+            trainer.evaluate(data)
 
     def test_not_before_one(self) -> None:
         trainer, data = self.trainer(Doubles(), every=2), self.data()

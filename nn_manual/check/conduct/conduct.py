@@ -45,14 +45,15 @@ def check_conduct(recording: Recording, plan: Plan) -> None:
     assert input is not None  # check_structure has seen it
     in_chain = {item.name for item in plan.chain}
     tolerances = {quantity.name: quantity.tolerance for quantity in plan.forward}
-    for calls in recording.layers:
-        tolerance = tolerances[f"{calls.item.name}.output"]
-        if calls.item.name in in_chain:
-            # What the layer before returned, and not what was recorded: that may have been written into since.
-            input = _LayerRuns(calls, input, tolerance).check()
-        else:  # a composite's child; children come first, so that none of them is taken for the composite
-            assert calls.input is not None
-            _LayerRuns(calls, calls.input, tolerance).check()
+    with recording.noise_of_step():
+        for calls in recording.layers:
+            tolerance = tolerances[f"{calls.item.name}.output"]
+            if calls.item.name in in_chain:
+                # What the layer before returned, and not what was recorded: that may have been written into since.
+                input = _LayerRuns(calls, input, tolerance).check()
+            else:  # a composite's child; children come first, so that none of them is taken for the composite
+                assert calls.input is not None
+                _LayerRuns(calls, calls.input, tolerance).check()
     check_loss(recording.loss, input)  # on what the last layer has returned
 
 

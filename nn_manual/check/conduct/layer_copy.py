@@ -57,8 +57,6 @@ class LayerCopy:
     def __init__(self, calls: LayerCalls, tolerance: float) -> None:
         self.calls, self._tolerance = calls, tolerance
         self.layer = copied(calls.layer, calls.label)
-        if LENGTHS in calls.noise:  # evaluation may have given the layer others since
-            self.layer.noise = SimpleNamespace(**{name: array.copy() for name, array in calls.noise.items()})
         if calls.item.children:  # its children's views were copied one by one
             bind(self.layer, *(flat(vars(views)) for views in (self.layer.param, self.layer.grad)))
             give_buffers(self.layer, vars(self.layer.buffer))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,24 +46,10 @@ def evaluations(recorded: Recording, plan: Plan) -> Iterator[Evaluated]:
             lengths = {LENGTHS: torch.tensor(calls.noise[LENGTHS])} if LENGTHS in calls.noise else {}
             function = functools.partial(_torchs(calls.item), **lengths)
             input = as_tensor(calls.input.copy())
-            with _lengths_of(recorded):
+            with recorded.noise_of_step():
                 ours = _run(calls.item, "infer", calls.layer.infer, calls.input)
                 theirs = _run(calls.item, "its reference", function, input)
             yield Evaluated(_pair(quantity, ours, theirs), function, input)
-
-
-@contextmanager
-def _lengths_of(recorded: Recording) -> Iterator[None]:
-    """The context in which the layers have the lengths of the recorded step: evaluation has given them others."""
-    heeding = [calls for calls in recorded.layers if LENGTHS in calls.noise]
-    now = [calls.layer.noise for calls in heeding]
-    for calls in heeding:
-        calls.layer.noise = SimpleNamespace(**calls.noise)
-    try:
-        yield
-    finally:
-        for calls, noise in zip(heeding, now, strict=True):
-            calls.layer.noise = noise
 
 
 def _run(item: Item, what: str, function: Callable[[Any], Any], input: Any) -> Any:

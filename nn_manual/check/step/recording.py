@@ -7,8 +7,10 @@ Sequential: it watches the layers' own methods.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 from nn_manual.arrays import Array, Padded
@@ -80,6 +82,20 @@ class Recording:
     def with_lengths(self, array: Array) -> Array | Padded:
         """An array in the place of the input, with the lengths that a layer has heeded."""
         return array if self.lengths is None else Padded(array, self.lengths)
+
+    @contextmanager
+    def noise_of_step(self) -> Iterator[None]:
+        """The context in which the layers have the noise and the lengths of the recorded step: a later step, which
+        isn't checked, and evaluation have given them others.
+        """
+        own = [(calls, calls.layer.noise) for calls in self.layers if calls.noise]
+        for calls, _ in own:
+            calls.layer.noise = SimpleNamespace(**calls.noise)
+        try:
+            yield
+        finally:
+            for calls, noise in own:
+                calls.layer.noise = noise
 
     def __enter__(self) -> Recording:
         for calls in self.layers:
