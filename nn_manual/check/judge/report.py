@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -101,7 +102,10 @@ class GradientReport:
         return []
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [cells_of(c, is_rounding=c.name in self.rounding) for c in self.comparisons]
+        """Behind the first wrong tensor none is called rounding: it may be made of what is wrong."""
+        first_wrong = next((index for index, c in enumerate(self.comparisons) if c in self.failures), math.inf)
+        is_rounding = [c.name in self.rounding and index < first_wrong for index, c in enumerate(self.comparisons)]
+        return [cells_of(c, is_rounding=each) for c, each in zip(self.comparisons, is_rounding, strict=True)]
 
     def _repr_html_(self) -> str:
         """The same in a notebook."""

@@ -65,6 +65,13 @@ def test_rounding_is_no_failure() -> None:
     assert str(report).splitlines()[-1].endswith(" rounding")
 
 
+def test_behind_the_first_wrong_tensor_none_is_called_rounding() -> None:
+    tensors = tuple(map(comparison, ("loss", "0.grad_weight", "0.grad_input")))
+    report = GradientReport(tensors, rounding=frozenset({"loss", "0.grad_input"}))
+    assert [line.split()[-1] for line in str(report).splitlines()[3:6]] == ["rounding", "WRONG", "WRONG"]
+    assert report.failures == tensors[1:2]
+
+
 def test_nan_is_the_worst() -> None:
     wrong, nan = comparison(absolute=1e9), comparison("0.grad_input", float("nan"))
     report = GradientReport((wrong, nan))
