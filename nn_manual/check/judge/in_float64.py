@@ -10,6 +10,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.plan import PACKAGE, Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
@@ -47,7 +48,8 @@ class Again:
             return self._proof(step, twin)
         except BaseException as error:  # a layer, a loss or a reference may raise anything
             raise_if_nobodys_fault(error)
-            raise CannotCompare(f"in float64 the step raised {words_of(error)}") from error
+            first = error.error if isinstance(error, CallFailed) else error
+            raise CannotCompare(f"in float64 the step raised {words_of(first)}") from error
 
     def _proof(self, step: Proof, twin: Twin) -> Proof:
         input, target = (double_of(array) for array in (step.recorded.first.input, step.recorded.loss.target))

@@ -94,6 +94,8 @@ class GradientChecker:
         self._denominator_compared = False
         #: The plans of the steps of which the gradients that no step uses have been compared.
         self._unused_compared: set[Plan] = set()
+        #: Why some of these couldn't be.
+        self._unused_unknown = ""
         #: Whether what evaluation computes has been compared.
         self._evaluation_compared = False
         #: What the compared steps have shown, those that were compared elsewhere among them.
@@ -301,22 +303,28 @@ class GradientChecker:
         if self.input_grad or plan in self._unused_compared:
             return
         self._unused_compared.add(plan)
-        with comparing():
-            report = report_on_unused(self.recorded, plan, self.model.param_arena)
-        if report is not None and not report.agrees and report.not_finite is None:
+        report = report_on_unused(self.recorded, plan, self.model.param_arena)
+        if report is None or report.not_finite is not None:
+            return
+        if report.problem is not None:
+            self._unused_unknown = report.problem
+        elif not report.agrees:
             raise mismatch_of(report)
 
     def unproven(self) -> tuple[str, ...]:
         """A sentence for each thing that no compared step has proven: a wrong formula would have agreed, too. First
         what `vacuous` says, then what a right net may have as well: gradients that are zero in theory, a layer without
-        a reference, and an optimizer that doesn't run in float64. The last compared step must be recorded.
+        a reference, gradients that no step uses where the step doesn't run in float64, and an optimizer that doesn't.
+        The last compared step must be recorded.
         """
         zero = self.evidence.zero_in_theory(self.model, self.recorded, self.plan)
         alone = (
             f"{label}: what its forward computes, since it has no reference; its gradients fit it"
             for label in (self.plan().without_reference() if self.recorded.first.input is not None else ())
         )
-        return (*self.vacuous(), *zero, *alone, *(self.update.unproven() if self.update is not None else ()))
+        unused = (f"gradients that no step uses: {self._unused_unknown}",) if self._unused_unknown else ()
+        update = self.update.unproven() if self.update is not None else ()
+        return (*self.vacuous(), *zero, *alone, *unused, *update)
 
     def vacuous(self) -> tuple[str, ...]:
         """A sentence for each tensor that was zero everywhere in all compared steps, though it need not be."""

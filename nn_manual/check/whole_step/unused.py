@@ -21,9 +21,9 @@ from nn_manual.check.twin.model import Twin
 
 
 def report_on_unused(recorded: Recording, plan: Plan, param: Array) -> GradientReport | None:
-    """The recorded step made again in float64, from `param`, with every gradient, beside torch's. None where all the
-    gradients that the step of this plan leaves out are those of the package's own classes, and where the step doesn't
-    run in float64.
+    """The recorded step made again in float64, from `param`, with every gradient, beside torch's. Its `problem` says
+    why nothing could be compared. None where all the gradients that the step of this plan leaves out are those of the
+    package's own classes.
     """
     model, loss = recorded.model, recorded.loss.loss
     own = {item.label for item in plan.items if not _is_of_package(item.layer)}
@@ -36,8 +36,8 @@ def report_on_unused(recorded: Recording, plan: Plan, param: Array) -> GradientR
         step = Proof(plan, recorded, param, [], {})
         again = Again(model, loss, input_grad=True)(step, Twin(model, loss, np.float64))
         return Judge(again.recorded.model, loss, input_grad=True).report(again)
-    except CannotCompare:
-        return None
+    except CannotCompare as problem:
+        return GradientReport((), problem=str(problem))
 
 
 def _is_of_package(component: object) -> bool:
