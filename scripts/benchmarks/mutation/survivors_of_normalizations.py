@@ -10,6 +10,15 @@ CENTERED = "sum((c + e) * c) = sum(c * c) + e * sum(c) for any number e, and the
 COLUMN = "it is a column, (rows, 1): its transpose has the same numbers in the same order"
 NOT_USED = "GroupNorm takes normalized and std alone; InstanceNorm, whose running values the others are, has this mutant again"
 
+LENGTH = "_normalize divides by the length of the vector: a factor above 0 drops out"
+LINEAR = "the value is linear in the original, which is divided by it: a factor drops out"
+NO_WEIGHT = "no layer's gradients of its parameters need the weight's values: only grad_input does"
+
+LEFT, RIGHT = "left = self._normalize(matrix @ right)", "right = self._normalize(matrix.T @ left)"
+INFER = "original = self._originals(self.param).original"
+ITERATE = "left, right = self._iterate(matrix, self.n_power_iterations)"
+INNER = "inner = self._with_grads(weight)"
+
 RETURNED = "return (normalized, std, mean, variance)"
 
 #: The proof, as in survivors.py.
@@ -53,5 +62,27 @@ NORMALIZATIONS: dict[tuple[str, str, str], str] = {
             *("-variance", "variance * 1.001", "variance * 2", "variance + 1e-08", "variance.T"),
             *("previous(self, variance)", "input", "mean", "centered", "std", "normalized"),
         )
+    },
+    **{
+        ("SpectralNorm._iterate", line, line.replace(whole, mutated)): LENGTH
+        for factor in (1.001, 2)
+        for line, whole, mutated in (
+            *((LEFT, "matrix @ right", f"matrix @ right * {factor}"), (LEFT, "matrix", f"matrix * {factor}")),
+            *((LEFT, "right)", f"(right * {factor}))"), (RIGHT, "matrix.T @ left", f"matrix.T @ left * {factor}")),
+            *((RIGHT, "matrix.T", f"matrix.T * {factor}"), (RIGHT, "matrix.T", f"(matrix * {factor}).T")),
+            (RIGHT, "left)", f"(left * {factor}))"),
+        )
+    },
+    **{
+        ("SpectralNorm.weight_of", ITERATE, ITERATE.replace("(matrix", f"(matrix * {factor}")): LENGTH for factor in (1.001, 2)
+    },
+    **{
+        ("SpectralNorm.infer", INFER, INFER.replace("= self._originals(self.param).original", f"= {mutated}")): LINEAR
+        for own in ("self._originals(self.param).original",)
+        for mutated in (f"-{own}", f"{own} * 1.001", f"{own} * 2")
+    },
+    **{
+        ("SpectralNorm.backward_parameters", INNER, INNER.replace("(weight)", f"({mutated})")): NO_WEIGHT
+        for mutated in ("-weight", "weight * 1.001", "weight * 2", "weight + 1e-08", "previous(self, weight)")
     },
 }
