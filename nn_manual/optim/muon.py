@@ -17,7 +17,7 @@ from nn_manual.optim.scheduler_base import check_count
 
 @dataclass(eq=False)
 class Muon(Optimizer):
-    """Momentum, orthogonalized by a Newton-Schulz iteration (Jordan et al., 2024), with torch.optim.Muon's settings.
+    """Momentum, orthogonalized in the parameters' dtype (Jordan et al., 2024), where torch.optim.Muon has bfloat16.
 
         momentum_buffer = momentum * momentum_buffer + (1 - momentum) * grad
         direction       = (1 - momentum) * grad + momentum * momentum_buffer  if nesterov  else  momentum_buffer
@@ -25,9 +25,10 @@ class Muon(Optimizer):
         orthogonal      = a * orthogonal + (b * gram + c * gram @ gram) @ orthogonal    ns_steps times
         param           = param - lr * weight_decay * param - lr * ratio * orthogonal
 
-    Each parameter must be a matrix, (rows, columns), and is one block of the formula. norm is the root of the sum of
-    squares, a, b, c are ns_coefficients, and gram = orthogonal @ orthogonal.T. A matrix with more rows than columns is
-    iterated as its transpose, so that gram is the smaller of the two products.
+    The fourth line is a Newton-Schulz iteration. The settings are torch.optim.Muon's. Each parameter must be a matrix,
+    (rows, columns), and is one block of the formula. norm is the root of the sum of squares, a, b, c are
+    ns_coefficients, and gram = orthogonal @ orthogonal.T. A matrix with more rows than columns is iterated as its
+    transpose, so that gram is the smaller of the two products.
 
         ratio = sqrt(max(1, rows / columns))      if adjust_lr_fn is original or null
         ratio = 0.2 * sqrt(max(rows, columns))    if adjust_lr_fn is match_rms_adamw

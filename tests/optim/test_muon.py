@@ -11,6 +11,7 @@ import torch
 
 from nn_manual import CrossEntropyLoss, GradientMismatch, Linear, Muon, Sequential, Tanh, Trainer
 from nn_manual.arrays import Array
+from nn_manual.config.listing import first_sentence
 from nn_manual.data import Examples
 from nn_manual.step.slices.cut import Slicing
 
@@ -82,6 +83,21 @@ def test_torch_s_is_the_same_but_for_its_bfloat16(settings: dict[str, Any]) -> N
     for parameter, ours, before in zip(theirs, model.state_dict().values(), at_first, strict=True):
         difference = np.linalg.norm(parameter.detach().numpy() - ours)
         assert difference < 0.02 * np.linalg.norm(ours - before)
+
+
+@pytest.mark.parametrize(("halving", "least", "most"), [(False, 0.01, 0.03), (True, 0.3, 0.4)])
+def test_torch_s_bfloat16_is_as_far_away_as_docs_torch_says(*, halving: bool, least: float, most: float) -> None:
+    """1 to 3% of a step for random gradients, up to 40% where singular values halve; the list of components warns."""
+    grad = np.random.default_rng(1).standard_normal((64, 64))
+    if halving:
+        left, _, right = np.linalg.svd(grad)
+        grad = left * 0.5 ** np.arange(64) @ right
+    parameter = torch.nn.Parameter(torch.zeros(grad.shape, dtype=torch.float64))
+    parameter.grad = torch.from_numpy(grad)
+    torch.optim.Muon([parameter], lr=1.0, momentum=0.0).step()  # type: ignore[no-untyped-call]  # torch's
+    ours = moved(grad, ns_coefficients=Muon.ns_coefficients)
+    assert least < np.linalg.norm(parameter.detach().numpy() - ours) / np.linalg.norm(ours) < most
+    assert first_sentence(Muon).endswith("where torch.optim.Muon has bfloat16.")
 
 
 @pytest.mark.slow
