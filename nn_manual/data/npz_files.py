@@ -24,7 +24,7 @@ from nn_manual.data.reading import (
     check_name,
     reading,
 )
-from nn_manual.data.tables import Kind, Part, Table
+from nn_manual.data.tables import BY_UNIQUE, Kind, Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
 from nn_manual.messages.text import counted, one_line, quoted
@@ -58,7 +58,7 @@ def read_npz(file: Path, input: Part, target: Part) -> Table:
     """
     with _archive(file) as archive:
         parts = [part for part in (input, target) if part.names]
-        members = [_member(file, archive, part.names[0]) for part in parts]
+        members = [_member(file, archive, part) for part in parts]
         _check_shapes(file, members, parts)
         for member, part in zip(members, parts, strict=True):
             _read_array(archive, member, part)
@@ -90,8 +90,9 @@ def read_padded(file: Path, input: Part, name: str) -> Padded:
         raise DataError(f"{file}: array {quoted(name)}: {error}") from None
 
 
-def _member(file: Path, archive: zipfile.ZipFile, name: str) -> Member:
-    """The array of this name. Its header is read and compared with the archive's directory."""
+def _member(file: Path, archive: zipfile.ZipFile, part: Part) -> Member:
+    """The array that the part names. Its header is read and compared with the archive's directory."""
+    name = part.names[0]
     infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     check_name(file, "array", name, list(infos))
     place, info = f"{file}: array {quoted(name)}", infos[name]
@@ -100,7 +101,7 @@ def _member(file: Path, archive: zipfile.ZipFile, name: str) -> Member:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise DataError(f"{place}: is compressed by method {info.compress_type}; numpy's are stored or deflated")
     with reading(place, *CORRUPT_ARCHIVE), archive.open(info) as stream:
-        shape, is_fortran, dtype = _header(place, stream)
+        shape, is_fortran, dtype = _header(place, stream, part.kind)
         offset = stream.tell()
     declared, num_bytes = math.prod(shape) * dtype.itemsize, info.file_size - offset
     if declared != num_bytes:
@@ -114,8 +115,8 @@ def _member(file: Path, archive: zipfile.ZipFile, name: str) -> Member:
     return Member(place, info, shape, is_fortran, dtype, offset)
 
 
-def _header(place: str, stream: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
-    """Shape, whether the first index is the fastest, and dtype of an array of real numbers."""
+def _header(place: str, stream: IO[bytes], kind: Kind) -> tuple[Shape, bool, np.dtype[Any]]:
+    """Shape, whether the first index is the fastest, and dtype of an array of real numbers, which are of this kind."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -133,7 +134,8 @@ def _header(place: str, stream: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
             words = one_line(str(error), LISTED_NAMES) or type(error).__name__
             raise DataError(f"{place}: its header can't be read: {words}") from error
     if dtype.kind not in "biuf":
-        raise DataError(f"{place} has dtype {one_line(str(dtype), LISTED_NAMES)}, not real numbers")
+        advice = f": number the classes {BY_UNIQUE}" if kind is Kind.CLASSES else ""
+        raise DataError(f"{place} has dtype {one_line(str(dtype), LISTED_NAMES)}, not real numbers{advice}")
     if len(shape) > MAX_DIMENSIONS or any(type(size) is not int or size < 0 for size in shape):
         raise DataError(f"{place} has shape {one_line(str(shape), LISTED_NAMES)}, which no array has")
     return shape, is_fortran, dtype

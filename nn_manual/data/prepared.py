@@ -8,7 +8,7 @@ from nn_manual.arrays import Array
 from nn_manual.data.categories import one_hot
 from nn_manual.data.held_out import held_out, held_out_of_each, keep_each_value
 from nn_manual.data.reading import SLICE_SIZE
-from nn_manual.data.tables import NO_CLASS, Kind, Part, Table
+from nn_manual.data.tables import BY_UNIQUE, NO_CLASS, Kind, Part, Table
 from nn_manual.data.transform import Transform
 from nn_manual.errors import DataError
 from nn_manual.messages.text import counted, quoted
@@ -19,7 +19,7 @@ def with_names_of(table: Table, known: Transform, source: str) -> Transform:
     names in its columns. Raises DataError for a class that training didn't have, and for a column of names without any.
     """
     input, target = table.input, table.target
-    classes = _classes(target, known.names.classes) if target.kind is Kind.CLASSES else None
+    classes = _classes(table, known.names.classes) if target.kind is Kind.CLASSES else None
     categories = tuple((name, input.categories[name].names) for name in input.names if name in input.categories)
     for name, names in categories:
         if not names:
@@ -79,22 +79,23 @@ def _column_of(input: Part, number: int) -> str:
     return input.names[int(np.searchsorted(np.cumsum(widths), number, side="right"))]
 
 
-def _classes(target: Part, known: tuple[str, ...] | None) -> tuple[str, ...]:
+def _classes(table: Table, known: tuple[str, ...] | None) -> tuple[str, ...]:
     """The names of the classes: those in the target's column, those `known` from training, or "0", "1", ..., as many
     as `_num_classes` counts.
     """
+    target = table.target
     if target.categories:
         (named,) = target.categories.values()
         return named.names
     if known is None:
-        return tuple(map(str, range(_num_classes(target))))
+        return tuple(map(str, range(_num_classes(target, has_columns=table.names.target is not None))))
     if target.largest >= len(known):
         of_training = counted(len(known), "class", "classes")
         raise DataError(f"{target.largest_place} holds class {target.largest:.0f}, training had {of_training}")
     return known
 
 
-def _num_classes(target: Part) -> int:
+def _num_classes(target: Part, *, has_columns: bool) -> int:
     """The number of classes. Raises DataError if one below the largest doesn't occur.
 
     A gap is far more often a wrong label, or classes counted from 1, than a class that just doesn't occur. But class 0
@@ -108,11 +109,11 @@ def _num_classes(target: Part) -> int:
         is_there[part[(part >= 0) & (part < len(is_there))]] = True
     missing = int(is_there.argmin())
     if missing < target.largest:
-        or_else = "or are names, listed in categories"
+        more = ", or are names, listed in categories" if has_columns else f"; number them {BY_UNIQUE}"
         if target.has_several_classes:
-            or_else = f"and {NO_CLASS} stands for none"
+            more = f", and {NO_CLASS} stands for none"
         raise DataError(
             f"{target.largest_place} holds class {target.largest:.0f}, but class {missing} doesn't occur: "
-            f"classes are counted from 0 without gaps, {or_else}"
+            f"classes are counted from 0 without gaps{more}"
         )
     return missing

@@ -18,6 +18,8 @@ from nn_manual.errors import DataError
 LARGEST_INTEGER = 2**53
 #: Stands for no class where an example has several: the losses ignore it, as torch's do.
 NO_CLASS = -100
+#: How names and other numbers become classes. An .npz has no categories.
+BY_UNIQUE = "with np.unique(y, return_inverse=True)"
 
 
 class Kind(Enum):

@@ -14,7 +14,7 @@ from nn_manual.config import RunConfig
 from nn_manual.data.arrays_dataset import Arrays, Task
 from nn_manual.data.npz_files import names_in, read_npz
 from nn_manual.data.reading import check_name
-from nn_manual.data.tables import Kind, Part
+from nn_manual.data.tables import BY_UNIQUE, Kind, Part
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.messages.text import counted, one_line, quoted
 from nn_manual.run_directory.files import write_atomically
@@ -210,7 +210,8 @@ def _of_arrays(file: Path, shown: str, targets: Sequence[str], task: Task | None
         words = f"{target.shape[1]} classes for each example, and a new config is for one"
         raise DataError(f"{file}: array {targets[0]!r} has {words}")
     if is_classification and not is_counted:
-        raise DataError(f"{file}: the classes in {targets[0]!r} must be 0, 1, 2, ... without gaps")
+        words = f"must be 0, 1, 2, ... without gaps: number them {BY_UNIQUE}"
+        raise DataError(f"{file}: the classes in {targets[0]!r} {words}")
     can_hold_out = len(target) >= FEW_ROWS
     data: dict[str, tuple[Any, str]] = {
         "file": (shown, counted(len(target), "example")),

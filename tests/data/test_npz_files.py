@@ -53,7 +53,11 @@ def message_of(folder: Path, x: bytes, method: int = zipfile.ZIP_STORED) -> str:
         ({"x": X, "y": changed(Y, (1,), np.inf)}, ": array 'y'[1] holds inf, not a finite number"),
         ({"x": X, "y": changed(Y, (1,), 0.5)}, ": array 'y'[1] holds 0.5, not a class 0, 1, 2, ..."),
         ({"x": X, "y": Y - 1}, ": array 'y'[0] holds -1, not a class 0, 1, 2, ..."),
-        ({"x": X, "y": Y + 1}, ": array 'y'[1] holds class 2, but class 0 doesn't occur"),
+        (
+            {"x": X, "y": Y + 1},
+            ": array 'y'[1] holds class 2, but class 0 doesn't occur: classes are counted from 0 without gaps; number "
+            "them with np.unique(y, return_inverse=True)",
+        ),
         ({"x": X, "y": changed(Y, (1,), -100)}, ": array 'y'[1] holds -100, not a class 0, 1, 2, ..."),
         ({"x": X, "y": np.eye(4) - 1}, ": array 'y'[0, 1] holds -1, not a class 0, 1, 2, ... or -100"),
         (
@@ -70,13 +74,34 @@ def message_of(folder: Path, x: bytes, method: int = zipfile.ZIP_STORED) -> str:
         ({"x": Y, "y": Y}, ": array 'x' has shape (4,), not (examples, features)"),
         ({"x": X[:0], "y": Y[:0]}, ": array 'x' of shape (0, 3, 2) is empty"),
         ({"x": X[:, :0], "y": Y}, ": array 'x' of shape (4, 0, 2) is empty"),
-        ({"x": X, "y": np.array(["a", "b", "c", "d"])}, ": array 'y' has dtype <U1, not real numbers"),
+        (
+            {"x": X, "y": np.array(["a", "b", "c", "d"])},
+            ": array 'y' has dtype <U1, not real numbers: number the classes with np.unique(y, return_inverse=True)",
+        ),
         ({"x": X * 1j, "y": Y}, ": array 'x' has dtype complex64, not real numbers"),
-        ({"x": X, "y": np.array([0, None])}, ": array 'y' has dtype object, not real numbers"),
+        ({"x": X, "y": np.array([0, None])}, ": array 'y' has dtype object, not real numbers: number the classes with"),
     ],
 )
 def test_bad_npz(tmp_path: Path, arrays: dict[str, Any], expected: str) -> None:
     assert message(write_npz(tmp_path, **arrays), input="x", target="y").startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "task", "expected"),
+    [
+        ({"x": np.array([["a"], ["b"]]), "y": Y[:2]}, "classification", ": array 'x' has dtype <U1, not real numbers"),
+        ({"x": X, "y": np.array(list("abcd"))}, "regression", ": array 'y' has dtype <U1, not real numbers"),
+    ],
+)
+def test_texts_that_are_no_classes(tmp_path: Path, arrays: dict[str, Any], task: str, expected: str) -> None:
+    """To number them would be no way out."""
+    assert message(write_npz(tmp_path, **arrays), input="x", target="y", task=task) == expected
+
+
+def test_the_way_out_of_names_and_gaps(tmp_path: Path) -> None:
+    """What the messages advise makes classes that load."""
+    _, y = np.unique(["cat", "ape", "dog", "ape"], return_inverse=True)
+    assert load(write_npz(tmp_path, x=X, y=y), input="x", target="y").num_classes == 3
 
 
 @pytest.mark.parametrize("content", [b"", b"age,class\n1,2\n", b"\x80\x04K\x01."])
