@@ -76,8 +76,7 @@ class Builder:
 
         A __post_init__ raises ValueError for the first field that is out of range. The message begins with the field's
         name, or with the path to a part of it: "groups.0.lr". To find the other errors, too, `cls` is called again:
-        such a field, like one that had an error before, is then set to its default, or to 1 where it has none, and
-        such a part is taken out.
+        such a field, like one that had an error before, gets what stands in for it, and such a part is taken out.
         """
         if takes_layers(cls):
             return self.composite(cls, label, node, path)

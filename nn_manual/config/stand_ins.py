@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields
 from functools import lru_cache
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from nn_manual.config.yaml_tree import Node
 
@@ -38,9 +38,12 @@ def stand_ins_of(cls: Any) -> dict[str, Any]:
 
 
 def _stand_in(field: Field[Any], hint: Any) -> Any:
-    """The default, or 1 where there is none and the type of the field has numbers."""
+    """The default. Where there is none, 1 if the type of the field has numbers, or the first of the values it lists."""
+    if default(field) is not MISSING:
+        return default(field)
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return 1 if default(field) is MISSING and (int in members or float in members) else default(field)
+    listed = [value for member in members if get_origin(member) is Literal for value in get_args(member)]
+    return 1 if int in members or float in members else next(iter(listed), MISSING)
 
 
 def nearest_node(node: Node, path: str) -> Node:

@@ -94,7 +94,7 @@ class Arrays(Dataset):
         self._check_names(inputs, targets)
         self._check_table()
         if self.standardize and self.integer_input and self.task != "regression":
-            raise ValueError(f"standardize must be false where the inputs are integers and the task {self.task}")
+            raise ValueError(f"standardize must be false where the inputs are integers and task={self.task}")
         if self.lengths is not None and not self._is_npz:
             raise ValueError("lengths must be null unless the file is an .npz")
         if self.lengths is not None and self.validation_file is not None:
@@ -112,7 +112,7 @@ class Arrays(Dataset):
         if self._is_npz and len(inputs) != 1:
             raise ValueError(f"input must name one array of the .npz, not {self.input}")
         if len(targets) != 1 and (self._is_npz or self.task == "classification"):
-            raise ValueError(f"target must be one name for an .npz or a classification, not {self.target}")
+            raise ValueError(f"target must be one name for an .npz or task=classification, not {self.target}")
         if not targets:
             raise ValueError("target must name at least one column")
         if self.input is not None and not inputs:

@@ -275,6 +275,23 @@ def test_a_field_with_an_error_is_not_blamed_for_its_stand_in(errors_of: ErrorsO
     ]
 
 
+def test_a_word_without_a_default_does_not_hide_the_other_errors(errors_of: ErrorsOf) -> None:
+    """The first of the words stands in for a wrong one, and for one that is missing."""
+    for mode, error in (("mode: rows", "31: mode must be 'batch' or 'row', not the text 'rows'"),
+                        ("", "5: StochasticDepth needs mode")):
+        found = errors_of(valid_but(8, f"  - StochasticDepth: {{p: 1.5, {mode}}}"))
+        errors = [f"run.yaml:8:{error}", "run.yaml:8:23: p must be between 0 and 1, not 1.5"]
+        assert sorted(each for each in found if "the input has" not in each) == sorted(errors)
+
+
+def test_the_stand_in_of_a_word_is_not_blamed(errors_of: ErrorsOf) -> None:
+    """Several targets, and standardized integers, go with a regression."""
+    for settings in ("target: [b, c]", "target: b, integer_input: true, standardize: true"):
+        found = errors_of(valid_but(3, f"data: {{Arrays: {{file: a.csv, task: regresion, input: a, {settings}}}}}"))
+        assert len(found) == 1
+        assert found[0].endswith("task must be 'classification', 'regression' or 'labels', not the text 'regresion'")
+
+
 def test_settings_that_go_together_are_not_blamed_for_a_stand_in(errors_of: ErrorsOf) -> None:
     """Without its only size, an Upsample has none; 1 channel stands in for 0."""
     for layer, error in (

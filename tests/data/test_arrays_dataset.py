@@ -223,8 +223,8 @@ def test_targets_beside_integers_are_standardised(tmp_path: Path) -> None:
     [
         ({"file": "data.txt"}, "file must be - or end in .csv, .csv.gz or .npz, not data.txt"),
         ({"task": "ranking"}, "task must be classification or regression or labels, not ranking"),
-        ({"target": []}, "target must be one name for an .npz or a classification, not []"),
-        ({"target": ["a", "b"]}, "target must be one name for an .npz or a classification, not ['a', 'b']"),
+        ({"target": []}, "target must be one name for an .npz or task=classification, not []"),
+        ({"target": ["a", "b"]}, "target must be one name for an .npz or task=classification, not ['a', 'b']"),
         ({"target": [], "task": "regression"}, "target must name at least one column"),
         ({"input": []}, "input must name at least one column, or be null: all but the targets"),
         ({"input": [], "task": "regression"}, "input must name at least one column, or be null: all but the targets"),
@@ -236,7 +236,7 @@ def test_targets_beside_integers_are_standardised(tmp_path: Path) -> None:
         ({"file": "a.npz", "input": ["a", "b"]}, "input must name one array of the .npz, not ['a', 'b']"),
         (
             {"standardize": True, "integer_input": True},
-            "standardize must be false where the inputs are integers and the task classification",
+            "standardize must be false where the inputs are integers and task=classification",
         ),
         ({"validation_fraction": 1.5}, "validation_fraction must be at least 0 and less than 1, not 1.5"),
     ],
@@ -268,5 +268,5 @@ def test_a_label_that_is_neither_0_nor_1(tmp_path: Path) -> None:
     assert message(file, target=["u", "v"], task="labels") == ":3: column 'v' holds 0.5, not 0 or 1"
     npz = write_npz(tmp_path, x=np.ones((2, 3)), y=np.array([[1, 0], [-1, 0]]))
     assert message(npz, input="x", target="y", task="labels") == ": array 'y'[1, 0] holds -1, not 0 or 1"
-    with pytest.raises(ValueError, match=r"^standardize must be false where the inputs are integers and the"):
+    with pytest.raises(ValueError, match=r"^standardize must be false where the inputs are integers and task=labels$"):
         Arrays(file, "u", "labels", integer_input=True, standardize=True)
