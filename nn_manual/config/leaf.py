@@ -63,7 +63,7 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
         # was meant. Several errors at one place become one, with several expectations.
         found_at = [(_steps(fault, node), fault) for fault in error.errors()]
         depth = max(len(steps) for steps, _ in found_at)
-        faults: dict[tuple[int | str, ...], tuple[Place, str, Any, list[str]]] = {}  # all of an override have one place
+        faults: dict[tuple[int | str, ...], tuple[Place, str, Any, list[str]]] = {}  # those of an override share one
         for steps, fault in found_at:
             if len(steps) == depth:
                 faulty = reduce(lambda parent, step: parent.value[step], steps, node)

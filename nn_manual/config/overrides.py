@@ -9,6 +9,7 @@ from itertools import takewhile
 from nn_manual.config.component_names import is_component
 from nn_manual.config.leaf import describe
 from nn_manual.config.repeat import expand_repeats
+from nn_manual.config.user_classes import is_import_path
 from nn_manual.config.yaml_tree import Errors, Node, Place, read_tree
 from nn_manual.messages.text import quoted
 
@@ -38,7 +39,8 @@ def apply_override(root: Node, override: str, place: Place, errors: Errors) -> N
     The key is a path of keys, component names and list indices; the value is YAML. A key that isn't there yet is added,
     and so are a component's keyword arguments where only its name is given. A path that leads nowhere and a value that
     isn't YAML are recorded in `errors`; the validation checks keys and values later. The place of the new value is
-    `place`. A lone "-", the name of standard input, is text: for YAML it would be a list with an empty item.
+    `place`, to which a layer in a list adds its path. A lone "-", the name of standard input, is text: for YAML it
+    would be a list with an empty item.
     """
     path, equals, text = override.partition("=")
     if not equals:
@@ -50,12 +52,27 @@ def apply_override(root: Node, override: str, place: Place, errors: Errors) -> N
     value = Node("-", place, place) if text.strip() == "-" else read_tree(text, lambda _line, _column: place, errors)
     if value is None:
         return
+    _place_items(value, path, place)
     node: Node | None = root
     *parents, last = _names(path)
     for depth, name in enumerate(parents):
         node = node and _child(node, name, ".".join(parents[:depth]), place, errors)
     if node and _child(node, last, ".".join(parents), place, errors):
         node.value[int(last) if isinstance(node.value, list) else last] = value
+
+
+def _place_items(node: Node, path: str, override: Place) -> None:
+    """Add the path of each layer in the lists of an override's value, such as `model.2`, to its place and to that of
+    what is in it: no line and column tell the layers apart.
+    """
+    is_list = isinstance(node.value, list)
+    children = enumerate(node.value) if is_list else node.value.items() if isinstance(node.value, dict) else ()
+    for key, child in children:
+        name = next(iter(child.value), None) if isinstance(child.value, dict) else child.value
+        is_named = is_list and (is_component(name) or (isinstance(name, str) and is_import_path(name)))
+        place = override._replace(source=f"{override.source}: {path}.{key}") if is_named else node.place
+        child.place = child.name_place = place
+        _place_items(child, f"{path}.{key}", override)
 
 
 def _names(path: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from nn_manual.config import EarlyStopping, RunConfig, load_config
 from nn_manual.data import Arrays
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, MSELoss
+from nn_manual.messages.text import quoted
 from nn_manual.optim import Optimizer, StepLR
 from nn_manual.registry import components
 
@@ -143,6 +144,34 @@ def test_an_error_is_placed_in_the_override(
 ) -> None:
     expected = error.replace("{folder}", str(tmp_path))
     assert errors_of(VALID, override)[0] == f"override {override!r}: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("value", "errors"),
+    [
+        (
+            "[{Linear: {in_features: 64, out_features: 0}}, Relu]",
+            [
+                "model.0: out_features must be at least 1, not 0",
+                "unknown layer 'Relu'; did you mean 'ReLU'?",
+            ],
+        ),
+        (
+            "[Tanh, {Residual: [Tanh, {Linear: {in_features: 8, out_features: 8}}]}, {Linear: {in_features: 7, "
+            "out_features: 10}}]",
+            [
+                "model.1.Residual.1: Linear takes in_features=8 in the last dimension, the input has shape (64, 64)",
+                "model.2: Linear takes in_features=7 in the last dimension, the input has shape (64, 8)",
+            ],
+        ),
+    ],
+)
+def test_an_error_in_a_list_of_an_override_has_the_path_of_the_item(
+    errors_of: ErrorsOf, value: str, errors: list[str]
+) -> None:
+    """Of a layer that is wrong by itself, of one that doesn't fit, and of one in another."""
+    override = f"model={value}"
+    assert errors_of(VALID, override) == [f"override {quoted(override)}: {error}" for error in errors]
 
 
 def test_what_cannot_be_printed_is_escaped(errors_of: ErrorsOf) -> None:
