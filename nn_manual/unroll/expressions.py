@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nn_manual.trace.trace import CannotTrace, FixedValue, TracedOperation, View
+from nn_manual.unroll.matrices import call_that_makes
 from nn_manual.unroll.syntax import ATOM, OPERATORS, POWER, SIGN, SIGNS, Expression, Parts, binary, call, of
 
 #: A function that gives the expression of an argument. It takes the argument and its index among the operation's
@@ -196,5 +197,7 @@ def _array(array: np.ndarray[Any, Any]) -> Expression:
         return of(f"np.arange({plain})" if array.dtype == np.int64 else f"np.arange({plain}, dtype=np.{array.dtype})")
     if array.ndim == 2 and array.dtype.kind == "f" and np.array_equal(array, np.triu(np.full_like(array, -np.inf), 1)):
         return of(f"np.triu(np.full({array.shape}, -np.inf, np.{array.dtype}), 1)")
+    if made := call_that_makes(array):
+        return of(made)
     numbers = str(array.tolist()).replace("inf", "np.inf")
     return of(f"np.array({numbers}, np.{array.dtype})")

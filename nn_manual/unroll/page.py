@@ -10,6 +10,7 @@ from nn_manual.messages.text import one_line
 from nn_manual.trace.trace import View
 from nn_manual.unroll.expressions import IN_NUMPY
 from nn_manual.unroll.layer_functions import Function
+from nn_manual.unroll.matrices import SOURCES
 from nn_manual.unroll.script import Script
 from nn_manual.unroll.sections import Subject, body, comment, formulas_of
 from nn_manual.unroll.syntax import Name, render
@@ -29,7 +30,7 @@ def page(script: Script, subject: Subject, run: Sequence[str] = ()) -> str:
     about = ABOUT.format(name=_within_text(subject.name))
     lines = [f'"""{about}"""', "", *_imports(script, run), *_settings(script, subject)]
     words = " ".join(render(parts) for parts in script.texts)
-    for name, source in IN_NUMPY.items():
+    for name, source in (IN_NUMPY | SOURCES).items():
         lines += ["", "", *source.splitlines()] if f"{name}(" in words else []
     for function in script.functions:
         lines += ["", "", *_function(function, subject)]
@@ -93,7 +94,7 @@ def _head(script: Script, subject: Subject) -> Iterator[str]:
         yield "    batch = len(input)"
     for name, text in script.fixed.items():
         note = "  # ones @ x adds the rows of x" if name.local == "ones" else ""
-        yield f"    {name} = {render(text)}{note}"
+        yield from (f"    {line}" for line in wrapped(f"{name} = {render(text)}{note}", 4))
     for whole in dict.fromkeys(whole for _, whole, _ in script.given.parts):
         yield from ("", f"    # {PARTS[whole.local]} lie in one vector, one after the other.")
         yield from (f"    {name} = {_part(own, view)}" for name, own, view in script.given.parts if own == whole)

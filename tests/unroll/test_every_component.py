@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +23,16 @@ from every_component import (
 from nn_manual import (
     SGD,
     AdamW,
+    AdaptiveAvgPool2d,
     BatchNorm1d,
     CrossEntropyLoss,
+    Flatten,
     LayerNorm,
     Linear,
     MSELoss,
     Sequential,
     Tanh,
+    Upsample,
 )
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.targets import draw_target, probabilities
@@ -54,6 +58,31 @@ def page_of(model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, t
     subject = Subject("a test", model, loss, optimizer, kind, None, NormClipping(0.3))
     _, text = proven_script(subject, [(input[:size], target[:size]) for size in SIZES], num_steps=20)
     return text
+
+
+#: Matrices of more than a hundred numbers, each with the functions on the page that make them.
+RESAMPLING = [
+    (Upsample(scale_factor=2, mode="linear"), (2, 69), ["linear_matrix(69, 138, 0.5, 0.5, "]),
+    (Upsample(31, mode="linear"), (2, 13), ["linear_matrix(13, 31, "]),
+    (Upsample([7, 40], mode="bilinear", align_corners=True), (2, 30, 9), ["(30, 7, ", "(9, 40, 0.2051282051282051"]),
+    (Upsample(scale_factor=2.5, mode="bicubic"), (2, 8, 12), ["cubic_matrix(8, 20, 0.4, ", "cubic_matrix(12, 30, "]),
+    (Upsample(25, mode="bicubic", align_corners=True), (2, 8, 12), ["cubic_matrix(8, 25, ", "cubic_matrix(12, 25, "]),
+    (Upsample(41), (2, 12), ["nearest_matrix(12, 41, "]),
+    (AdaptiveAvgPool2d([4, 9]), (2, 30, 40), ["mean_matrix(30, 4, ", "mean_matrix(40, 9, "]),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("layer", "shape", "calls"), RESAMPLING, ids=[str(case[2][0]) for case in RESAMPLING])
+def test_large_matrices_are_made_by_a_few_lines(layer: Layer, shape: Shape, calls: list[str], dtype: str) -> None:
+    """The script has the step's bits, or `page_of` would refuse it; no line has a hundred numbers."""
+    model = Sequential(copy.deepcopy(layer), Flatten(), dtype=dtype, seed=0)
+    input = np.random.default_rng(0).standard_normal((6, *shape)).astype(dtype)
+    target = np.zeros(model.output_shape(input.shape), dtype)
+    text = page_of(model, MSELoss(), SGD(model, lr=0.1), input, target)
+    assert [call for call in calls if call not in text] == []
+    assert len(text) < 6000
+    assert max(map(len, text.splitlines())) <= 120
 
 
 @with_each_dtype("layer, shape", LAYERS)
