@@ -160,7 +160,7 @@ def _count(number: int | None) -> str:
 
 def _aligned(cells: Sequence[tuple[str, ...]]) -> list[str]:
     """The lines of the table: numbers are aligned to the right, the first and the last column to the left. A long text
-    in the last column takes several lines.
+    in the last column takes several lines, and a word that is wider than this column stands below, further to the left.
     """
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     room = WIDTH - sum(widths[1:-1]) - 2 * (len(widths) - 1)
@@ -174,6 +174,8 @@ def _aligned(cells: Sequence[tuple[str, ...]]) -> list[str]:
         # No-break spaces keep the name of a parameter and its shape together.
         held = last.replace(" ", "\xa0").replace(",\xa0", ", ")
         wrapped = textwrap.wrap(held, last_width, break_long_words=False, break_on_hyphens=False) or [""]
-        starts = [left] + [" " * len(left)] * (len(wrapped) - 1)
-        lines += [f"{start}  {text}".rstrip() for start, text in zip(starts, wrapped, strict=True)]
+        if len(wrapped[0]) > last_width:
+            wrapped.insert(0, "")
+        lines.append(f"{left}  {wrapped[0]}".rstrip())
+        lines += [" " * min(len(left) + 2, WIDTH - len(text)) + text for text in wrapped[1:]]
     return [line.replace("\xa0", " ") for line in lines]

@@ -38,7 +38,7 @@ TRAINING: Style = {"linestyle": "-", "linewidth": 1.5, "markersize": 3}
 VALIDATION: Style = {"linestyle": "--", "linewidth": 1.5, "markersize": 4, "markerfacecolor": "white"}
 
 #: The line of what is allowed, and what lies beyond.
-ABOVE = "below: rounding, every gradient right; above: a wrong formula, or rounding that float64 excuses"
+ABOVE = "below 100%: rounding, every gradient right; above: a wrong formula, or rounding that float64 excuses"
 TOLERANCE: Style = {"linestyle": "-", "linewidth": 1.2, "color": "0.3"}
 BEYOND: Style = {"linestyle": "", "marker": "D", "markersize": 5, "markerfacecolor": "white"}
 MISMATCH: Style = {"linestyle": "", "marker": "X", "markersize": 9, "color": WRONG}
@@ -74,6 +74,10 @@ def draw_accuracies(axes: Axes, runs: Sequence[RecordedRun], looks: Sequence[Loo
     from matplotlib.ticker import PercentFormatter
 
     curves = _draw_epochs(axes, runs, looks, "validation_accuracy", VALIDATION, smoothing)
+    bottom, top = axes.get_ylim()
+    low, high = max(bottom, 0.0), min(top, 1.0)
+    margin = 0.05 * (high - low)  # too narrow for a label beyond 0% or 100%
+    axes.set_ylim(max(bottom, low - margin), min(top, high + margin))
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
     finish(axes, "Accuracy by epoch", "accuracy", [x for x, _, _ in curves], [("validation", _in_key(VALIDATION))])
 
@@ -147,11 +151,15 @@ def draw_gradient_errors(axes: Axes, runs: Sequence[RecordedRun], looks: Sequenc
     curves = [(x[m == ""], y[m == ""], colour) for (x, y, colour), m in zip(curves, mismatches, strict=True)]
     key += mark(axes, curves, NOT_POSITIVE, "exactly 0")
     key += mark(axes, curves, TOO_LARGE, "NaN or huge")
-    axes.text(0.01, 0.97, ABOVE, transform=axes.transAxes, fontsize="small", color="0.5", va="top", zorder=0)
     steps_of_runs = [run.gradients["step"] for run, _ in checked]
     finish(axes, "Difference by step", "of the bound for rounding", steps_of_runs, key)
     stretch = max(_steps_in_a_point(run) for run, _ in checked)
     axes.set_xlabel("step" if stretch == 1 else f"step  (each point the worst of {stretch:,})")
+    # Below the label, where it covers no point.
+    axes.annotate(
+        ABOVE, (0, 0), xytext=(0, -2), xycoords=("axes fraction", axes.xaxis.label), textcoords="offset points",
+        fontsize="small", color="0.5", va="top",
+    )  # fmt: skip
 
 
 def percent_of_tolerance(run: RecordedRun) -> Array:
@@ -196,13 +204,17 @@ def _set_percent_range(axes: Axes, curves: Sequence[Curve]) -> None:
     room = 0.1 * (high - low)
     axes.set_ylim(10 ** (low - room), 10 ** (high + room))
     axes.yaxis.set_major_locator(LogLocator(numticks=8))
-    axes.yaxis.set_major_formatter(FuncFormatter(_percent))
+    written = _percent if low > -4 and high < 5 else _power  # for all labels alike
+    axes.yaxis.set_major_formatter(FuncFormatter(written))
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _percent(value: float, _: int) -> str:
-    exponent = round(math.log10(value))
-    return f"{value:,.6g}%" if -4 < exponent < 5 else f"$10^{{{exponent}}}$%"
+    return f"{value:,.6g}%"
+
+
+def _power(value: float, _: int) -> str:
+    return f"$10^{{{round(math.log10(value))}}}$%"
 
 
 def smooth(values: Array, smoothing: float) -> Array:

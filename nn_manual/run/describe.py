@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from nn_manual.messages.text import counted, one_line
+from nn_manual.messages.text import counted, one_line, wrapped
 from nn_manual.run.training_run import BEST_FILE
 from nn_manual.run_directory.metrics import BITS, WEIGHTS_FILE, read_summary
 from nn_manual.trainer.progress import of_tolerance
@@ -18,14 +19,16 @@ def describe(summary: dict[str, Any], directory: Path) -> str:
     if "validation_accuracy" in summary:
         results.append(f"accuracy {summary['validation_accuracy']:.2%}")
     lines = [
-        "",
         f"{', '.join(results)} after {counted(summary['step'], 'step')}",
         *_describe_bits(summary),
         *_describe_best(summary),
         *_describe_check(summary["gradient_check"], summary["step"]),
-        f"run directory {directory}",
     ]
-    return "\n".join(map(one_line, lines))
+    return "\n".join(["", *_in_lines(lines), one_line(f"run directory {directory}")])  # a path stays whole
+
+
+def _in_lines(texts: Iterable[str]) -> list[str]:
+    return [line for text in texts for line in wrapped(one_line(text))]
 
 
 def _describe_bits(summary: dict[str, Any]) -> list[str]:
@@ -68,7 +71,7 @@ def _describe_unproven(sentences: list[str]) -> list[str]:
 def describe_failure(directory: Path) -> str:
     """Why a run that had finished before has failed, as a few lines; empty if it hasn't. Raises DataError."""
     check = (read_summary(directory) or {}).get("gradient_check", {})
-    return "\n".join(map(one_line, _describe_unproven(check.get("vacuous", []))))  # older runs don't say
+    return "\n".join(_in_lines(_describe_unproven(check.get("vacuous", []))))  # older runs don't say
 
 
 def _verdict(check: dict[str, Any], num_steps: int) -> str:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.messages.text import counted
+from nn_manual.plotting.predictions import MAXIMUM_TARGETS
 from nn_manual.plotting.short_names import shorten
 
 #: Characters of a name at the start of a line: the line then has at most 79.
@@ -90,14 +92,18 @@ class TargetScores(NamedTuple):
         mae, rmse = (score(target, prediction, **each) for score in (mean_absolute_error, root_mean_squared_error))
         return cls(r2, mae, rmse)
 
+    @property
+    def of_all(self) -> tuple[float, float, float]:
+        """The three over all targets: R2 = mean(r2), MAE = mean(mae), RMSE = sqrt(mean(rmse**2))."""
+        return float(self.r2.mean()), float(self.mae.mean()), float(np.sqrt(np.mean(self.rmse**2)))
+
     def lines(self, names: Sequence[str]) -> list[str]:
-        """A table with a line for each target."""
-        labels = _labels("target", names)
-        lines = [f"{labels[0]}{'R2':>10}{'MAE':>14}{'RMSE':>14}"]
-        for label, r2, mae, rmse in zip(labels[1:], *self, strict=True):
+        """A table with a line for each target, of many for the first ones, and a line for all of them."""
+        rows = []
+        for r2, mae, rmse in [*zip(*(figures[:MAXIMUM_TARGETS] for figures in self), strict=True), self.of_all]:
             shown = f"{r2:.3f}" if abs(r2) < LARGE_R2 else f"{r2:.3g}"
-            lines.append(f"{label}{shown:>10}{mae:14.5g}{rmse:14.5g}")
-        return lines
+            rows.append(f"{shown:>10}{mae:14.5g}{rmse:14.5g}")
+        return _table("target", f"{'R2':>10}{'MAE':>14}{'RMSE':>14}", names, rows, f"all {len(names):,} targets")
 
 
 class LabelScores(NamedTuple):
@@ -125,12 +131,13 @@ class LabelScores(NamedTuple):
         return cls((predicted == actual).mean(axis=0), precision, recall, f1, actual.sum(axis=0))
 
     def lines(self, names: Sequence[str]) -> list[str]:
-        """A table with a line for each label."""
-        labels = _labels("label", names)
-        lines = [f"{labels[0]}{'accuracy':>10}{'precision':>11}{'recall':>9}{'F1':>9}{'examples':>12}"]
-        for label, accuracy, precision, recall, f1, count in zip(labels[1:], *self, strict=True):
-            lines.append(f"{label}{accuracy:10.3f}{precision:11.3f}{recall:9.3f}{f1:9.3f}{count:12,}")
-        return lines
+        """A table with a line for each label, of many for the first ones, and a line for their mean."""
+        scores = "{:10.3f}{:11.3f}{:9.3f}{:9.3f}"
+        first = zip(*(column[:MAXIMUM_TARGETS] for column in self), strict=True)
+        rows = [f"{scores.format(*figures)}{count:12,}" for *figures, count in first]
+        rows.append(scores.format(*(column.mean() for column in self[:-1])))
+        heading = f"{'accuracy':>10}{'precision':>11}{'recall':>9}{'F1':>9}{'examples':>12}"
+        return _table("label", heading, names, rows, "mean")
 
 
 def roc_auc(score: Array, is_second: Array) -> float | None:
@@ -140,6 +147,17 @@ def roc_auc(score: Array, is_second: Array) -> float | None:
     from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(is_second, score)) if len(np.unique(is_second)) == 2 else None
+
+
+def _table(noun: str, heading: str, names: Sequence[str], rows: Sequence[str], last: str) -> list[str]:
+    """The lines of a table of targets or labels. `rows` has what stands behind the first names, and then what stands
+    behind `last`, the name of the line for all of them: a single one needs no such line.
+    """
+    labels = _labels(noun, [*names[:MAXIMUM_TARGETS], *([last] if len(names) > 1 else [])])
+    lines = [label + row for label, row in zip(labels, [heading, *rows], strict=False)]
+    if len(names) > MAXIMUM_TARGETS:
+        lines.insert(-1, f"... and {counted(len(names) - MAXIMUM_TARGETS, f'more {noun}')}")
+    return lines
 
 
 def _labels(heading: str, names: Sequence[str]) -> list[str]:

@@ -191,7 +191,7 @@ def test_a_gradient_that_is_zero_in_theory_is_listed_and_fails_nothing(capsys: p
     model = f"model=[{linears[0]}, BatchNorm1d: {{num_features: 3}}, {linears[1].replace('2', '3', 1)}]"
     assert main(["train", "small.yaml", model, "--run-dir", "run"]) == 0
     words = "0 (Linear): 0.grad_bias is zero in theory and rounding alone"
-    assert f"not proven: {words}, in every step" in capsys.readouterr().out
+    assert f"\nnot proven: {words}, in\n  every step\n" in capsys.readouterr().out
     checked = json.loads(Path("run/summary.json").read_text())["gradient_check"]
     assert (checked["unproven"], checked["vacuous"]) == ([words], [])
 

@@ -132,6 +132,57 @@ def test_the_axis_reaches_from_the_least_error_to_where_mistakes_lie(
     assert np.log10([bottom, top]) == pytest.approx([limits[0] - room, limits[1] + room])
 
 
+@pytest.mark.parametrize(
+    ("errors", "shown"),
+    [
+        ([3e-7], ["1%", "10%", "100%", "1,000%", "10,000%"]),
+        ([2e-5, 9e-3], [f"$10^{{{exponent}}}$%" for exponent in (0, 1, 2, 3, 4, 5)]),
+        ([3e-9, 0.9], [f"$10^{{{exponent}}}$%" for exponent in (-2, 0, 2, 4, 6)]),
+        ([3e-12], [f"$10^{{{exponent}}}$%" for exponent in (-4, -2, 0, 2, 4)]),
+    ],
+)
+def test_an_axis_writes_all_its_percents_in_one_way(errors: list[float], shown: list[str]) -> None:
+    axes = panel(draw_runs([make_run([1.0], errors)]), GRADIENTS)
+    axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # axes.figure is a Figure
+    bottom, top = axes.get_ylim()
+    labels = zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
+    assert [label.get_text() for tick, label in labels if bottom <= tick <= top] == shown
+
+
+@pytest.mark.parametrize("errors", [[1e-7, 2e-5, 9e-2, 3e-7], [0.9, 0.9], [math.nan, math.nan]])
+def test_what_the_line_parts_is_said_outside_of_the_axes(errors: list[float]) -> None:
+    figure = draw_runs([make_run([1.0], errors)])
+    figure.draw_without_rendering()
+    axes = panel(figure, GRADIENTS)
+    (said,) = axes.texts
+    box = said.get_window_extent()
+    assert said.get_text().startswith("below 100%: rounding, every gradient right; above: a wrong formula")
+    assert not any(box.overlaps(other.bbox) for other in figure.axes)
+    assert not box.overlaps(axes.xaxis.label.get_window_extent())
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+    assert box.y0 >= 0
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "limits"),
+    [
+        ([1.0, 1.0], (0.945, 1.00275)),
+        ([0.0], (-0.00275, 0.055)),
+        ([0.0, 1.0], (-0.05, 1.05)),
+        ([0.6, 0.99], (0.5805, 1.0095)),
+        ([0.5, 0.9], (0.48, 0.92)),
+    ],
+)
+def test_no_accuracy_is_above_100_percent(accuracies: list[float], limits: tuple[float, float]) -> None:
+    axes = panel(draw_runs([make_run([1.0] * len(accuracies), [], accuracy=accuracies)]), ACCURACY)
+    axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # axes.figure is a Figure
+    assert axes.get_ylim() == pytest.approx(limits)
+    shown = [tick for tick in axes.get_yticks() if limits[0] <= tick <= limits[1]]
+    assert len(shown) > 1
+    assert min(shown) >= 0
+    assert max(shown) <= 1
+
+
 def test_rounding_that_was_excused_has_a_mark_that_is_not_red() -> None:
     axes = panel(draw_runs([make_run([1.0], [1e-7, 2e-5, 3e-7, 4e-3], excused=[2, 4])]), GRADIENTS)
     (marks,) = lines_of(axes, "rounding")

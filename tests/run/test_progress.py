@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from io import StringIO
@@ -16,7 +17,7 @@ from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
-from nn_manual.run.describe import describe
+from nn_manual.run.describe import describe, describe_failure
 from nn_manual.trainer.progress import GradientTally, RunBar, epoch_label, epoch_lines
 from nn_manual.trainer.steps import Step
 
@@ -133,12 +134,37 @@ WORST = {"step": 253, "worst": "0.grad_weight", "relative": 9.2e-06, "tolerance"
             "  but for 1,261 tensors, where float64 shows that the formula is right\n"
             "not proven: 0 (Linear): 0.grad_weight is zero everywhere, in every step",
         ),
+        (
+            {"train_loss": 1.0, "step": 9},
+            {
+                "steps": 9,
+                "tensors": 90,
+                "rounding": 1,
+                "worst": {**WORST, "worst": "1.branches.1.2.branches.2.1.output"},
+                "unproven": ["1.branches.1.0 (Conv2d): 1.branches.1.0.grad_bias is zero in theory"],
+            },
+            "train loss 1 after 9 steps\n"
+            "90 tensors of 9 steps equal torch's\n"
+            "rounding took at most 92% of its bound: 1.branches.1.2.branches.2.1.output at\n"
+            "  step 253,\n"
+            "  but for 1 tensor, where float64 shows that the formula is right\n"
+            "not proven: 1.branches.1.0 (Conv2d): 1.branches.1.0.grad_bias is zero in theory,\n"
+            "  in every step",
+        ),
     ],
 )
 def test_the_summary(results: dict[str, Any], check: dict[str, Any], described: str) -> None:
     text = describe({**results, "gradient_check": check}, Path("runs/digits/now"))
     assert text == f"\n{described}\nrun directory runs/digits/now"
     assert max(map(len, text.splitlines())) <= 80
+    directory = Path("runs with blanks in their names/digits of two and of three/2026-01-01 and a rest")
+    assert describe({**results, "gradient_check": check}, directory).endswith(f"\nrun directory {directory}")
+
+
+def test_why_a_finished_run_fails_in_80_columns(tmp_path: Path) -> None:
+    sentence = "1.branches.1.0 (Conv2d): 1.branches.1.0.grad_bias is zero"
+    (tmp_path / "summary.json").write_text(json.dumps({"gradient_check": {"vacuous": [sentence]}}))
+    assert describe_failure(tmp_path) == f"not proven: {sentence}, in every\n  step"
 
 
 def test_no_bar_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:

@@ -171,9 +171,10 @@ def test_a_regression(tmp_path: Path) -> None:
     assert result.targets.target.tolist() == [[15, 3]]
     assert str(result).splitlines()[1:] == [
         "last weights: loss 0.5 of standardised targets",
-        "target        R2           MAE          RMSE",
-        "u            nan             0             0",
-        "v            nan             1             1",
+        "target               R2           MAE          RMSE",
+        "u                   nan             0             0",
+        "v                   nan             1             1",
+        "all 2 targets       nan           0.5       0.70711",
     ]
     assert result.title == "1 example"
 
@@ -192,6 +193,7 @@ def test_labels(tmp_path: Path) -> None:
         "label  accuracy  precision   recall       F1    examples",
         "u         0.750      0.500    1.000    0.667           1",
         "v         0.750      1.000    0.667    0.800           3",
+        "mean      0.750      0.750    0.833    0.733",
     ]
 
 

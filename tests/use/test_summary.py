@@ -306,6 +306,16 @@ def test_a_sequential_in_another(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_name_that_is_wider_than_its_column_stands_below(tmp_path: Path) -> None:
+    layer = "WeightNorm: {layer: {Linear: {in_features: 8, out_features: 8}}}"
+    lines = table(tmp_path, CONFIG, f"model.1=Residual: [Residual: [Residual: [{layer}, Tanh]]]")
+    assert lines[7:10] == [
+        "      0 WeightNorm       8          80        96",
+        "                                           nn.utils.parametrizations.weight_norm",
+        "      1 Tanh             8                        nn.Tanh",
+    ]
+
+
 OWN = """
 from dataclasses import dataclass
 

@@ -235,7 +235,8 @@ def _part(
         if len(indices) < size and len(indices) <= LISTED:
             inner = [*of[:axis], of[axis][indices], *of[axis + 1 :]]
             part = _values(ours.take(indices, axis), reference.take(indices, axis), dtype, None, batch_size, inner)
-            return f"only index {', '.join(map(str, inner[axis]))} of axis {axis} differs; there: {part}"
+            which, differ = ("index", "differs") if len(indices) == 1 else ("indices", "differ")
+            return f"only {which} {', '.join(map(str, inner[axis]))} of axis {axis} {differ}; there: {part}"
     return None
 
 

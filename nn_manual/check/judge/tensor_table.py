@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from nn_manual.check.compare.comparison import Comparison
 from nn_manual.messages import notebook
+from nn_manual.messages.text import WIDTH
 
 #: The name of a tensor, its shape, its figures, and what is said of them.
 Cells: TypeAlias = tuple[str, ...]
@@ -31,13 +32,20 @@ def figures(absolute: float, relative: float, tolerance: float, ulps: float) -> 
 
 
 def in_terminal(rows: Sequence[Cells]) -> list[str]:
-    """The lines of the table: names are aligned to the left, numbers to the right."""
+    """The lines of the table: names are aligned to the left, numbers to the right. A name that leaves too little room
+    for the numbers has a line of its own.
+    """
     rows = [HEADINGS, *rows]
-    name, shape = (max(len(row[column]) for row in rows) for column in (0, 1))
+    shape, last = (max(len(row[column]) for row in rows) for column in (1, -1))
     widths = (max(shape, len("scalar")), *FIGURES.values())
+    room = WIDTH - sum(widths) - len(widths) - (last + 1 if last else 0)
+    name = max((len(row[0]) for row in rows if len(row[0]) <= room), default=0)
     lines = []
     for first, *others, said in rows:
         right = (f"{cell:>{width}}" for cell, width in zip(others, widths, strict=True))
+        if len(first) > name:
+            lines.append(first)
+            first = ""
         lines.append(" ".join([f"{first:{name}}", *right, said]).rstrip())
     return lines
 

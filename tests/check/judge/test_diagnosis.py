@@ -164,7 +164,7 @@ def test_an_axis_along_which_both_are_constant_is_not_blamed() -> None:
     right = np.tile([1.0, 2.0, 3.0], (4, 1))
     wrong = np.tile([1.0, 2.5, 2.0], (4, 1))
     assert describe_difference(wrong, right) == (
-        "only index 1, 2 of axis 1 differs; there: "
+        "only indices 1, 2 of axis 1 differ; there: "
         "8 of 8 positions: (0, 1), (0, 2), (1, 1), (1, 2), ...; worst 2, the reference has 3"
     )
 
@@ -175,7 +175,7 @@ def test_positions_of_a_part_are_those_of_the_tensor() -> None:
     for place in ((3, 2), (4, 2), (5, 3)):
         wrong[place] += 1 + place[1]
     assert describe_difference(wrong, right) == (
-        "only index 3, 4, 5 of axis 0 differs; there: only index 2, 3 of axis 1 differs; there: "
+        "only indices 3, 4, 5 of axis 0 differ; there: only indices 2, 3 of axis 1 differ; there: "
         "3 of 6 positions: (3, 2), (4, 2), (5, 3); worst 32, the reference has 28"
     )
 

@@ -113,6 +113,26 @@ def test_80_columns_with_long_names_and_shapes() -> None:
     assert max(map(len, str(report).splitlines())) <= WIDTH
 
 
+def test_a_long_name_has_a_line_of_its_own() -> None:
+    long = "7.branches.0.0.grad_parametrizations.weight.original"
+    report = GradientReport((comparison("0.output", 1e-6), comparison(long, 1e-6)))
+    assert str(report).splitlines()[2:] == [
+        "tensor    shape  absolute  relative  allowed     ULPs",
+        "0.output    3x4   1.0e-06   5.0e-07  1.0e-05    2e+06",
+        long,
+        "            3x4   1.0e-06   5.0e-07  1.0e-05    2e+06",
+    ]
+    shape = (2, *[10_000_000] * 5)  # leaves no room for any name
+    assert str(GradientReport((comparison("0.output", 1e-6, shape),))).splitlines()[-2] == "0.output"
+
+
+@pytest.mark.parametrize("absolute", [1e-6, 0.5])
+@pytest.mark.parametrize("length", [23, 24, 25, 29, 30, 31, 60])
+def test_80_columns_with_names_of_any_length(length: int, absolute: float) -> None:
+    report = GradientReport((comparison("0.output", 1e-6), comparison("7" * length, absolute, (16, 8, 13, 11))))
+    assert max(map(len, str(report).splitlines())) <= WIDTH
+
+
 def test_a_passing_report_counts_and_names_the_worst() -> None:
     report = check_gradients(net(), CrossEntropyLoss(), batch()[0], np.array([0, 3, 1, 1]))
     assert report.worst is not None
