@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, size_of
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.judge.in_float64 import Again
 from nn_manual.check.judge.judge import Judge
@@ -17,7 +17,12 @@ from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.step.plan import PACKAGE, Plan
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.recording import Recording
+from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import Twin
+
+#: Differences of a layer's forward for an input of so many numbers take some seconds, and for twice as many four times
+#: as long. A training waits no longer for what it doesn't use.
+MOST_DIFFERENCES = 2048
 
 
 def report_on_unused(recorded: Recording, plan: Plan, param: Array) -> GradientReport | None:
@@ -29,9 +34,14 @@ def report_on_unused(recorded: Recording, plan: Plan, param: Array) -> GradientR
     own = {item.label for item in plan.items if not _is_of_package(item.layer)}
     own |= set() if _is_of_package(loss) else {"loss"}
     every = Plan(model, recorded, input_grad=True)
-    left_out = (quantity for quantity in every.backward if quantity.name not in plan.tensors)
-    if own.isdisjoint(quantity.layer for quantity in left_out) or not np.isfinite(param).all():
+    own &= {quantity.layer for quantity in every.backward if quantity.name not in plan.tensors}
+    if not (own and np.isfinite(param).all()):
         return None
+    for item in plan.items:
+        by_differences = item.label in own and plan.counterparts[item.name].source is Source.FORWARD
+        if by_differences and (size := size_of(plan.shapes[item.name][0])) > MOST_DIFFERENCES:
+            words = f"{item.label} has no reference, and differences for the {size:,} numbers of its input take long"
+            return GradientReport((), problem=f"{words}: nn-manual check makes them")
     try:
         step = Proof(plan, recorded, param, [], {})
         again = Again(model, loss, input_grad=True)(step, Twin(model, loss, np.float64))

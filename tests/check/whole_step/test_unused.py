@@ -100,6 +100,21 @@ def test_of_one_that_does_not_run_in_float64_they_are_not_proven() -> None:
     assert unproven.startswith("gradients that no step uses: in float64 the step raised AssertionError")
 
 
+@dataclass(eq=False)
+class NoReference(Scale):
+    reference = None  # type: ignore[assignment]  # it is compared with differences
+
+
+def test_of_a_layer_without_a_reference_only_if_differences_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(GradientMismatch, match=r"0\.grad_input"):
+        trained(NoReference(3, factor=1.001), Linear(3, 2))
+    monkeypatch.setattr(unused, "MOST_DIFFERENCES", 11)
+    trainer = trained(NoReference(3, factor=1.001), Linear(3, 2))
+    assert trainer.checker is not None
+    words = "0 (NoReference) has no reference, and differences for the 12 numbers of its input take long: nn-manual"
+    assert any(words in sentence for sentence in trainer.checker.unproven())
+
+
 def test_nothing_is_run_again_for_the_packages_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(unused, "Again")
     trained(Tanh(), Linear(3, 3), Scale(3, factor=1), Linear(3, 2))
