@@ -1,4 +1,4 @@
-"""Methods that a base class has a default for, and the question whether a class has its own."""
+"""Methods that a base class has a default for, and the questions whether a class has its own, and whose it is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+PACKAGE = __name__.partition(".")[0]
+
+
+def is_of_package(owner: Any) -> bool:
+    """Whether a class, or a function, is the package's, and not a user's own."""
+    module: str = owner.__module__
+    return module.partition(".")[0] == PACKAGE
 
 
 def default(method: F) -> F:

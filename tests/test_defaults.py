@@ -9,7 +9,7 @@ import numpy as np
 
 from nn_manual import Layer, MSELoss, Sequential, Tanh, check_gradients
 from nn_manual.arrays import Array
-from nn_manual.defaults import defines
+from nn_manual.defaults import defines, is_of_package
 from nn_manual.losses import Loss
 
 
@@ -96,3 +96,10 @@ def test_a_default_is_nothing_of_its_own_and_neither_is_none() -> None:
     assert not defines(Tanh(), "reference")
     assert not defines(Tanh, "infer")
     assert not defines(Tanh(), "input_shapes")  # which only composites have
+
+
+def test_a_class_and_a_function_of_the_package_and_others() -> None:
+    assert is_of_package(Layer)
+    assert is_of_package(defines)
+    assert not is_of_package(np.ndarray)
+    assert not is_of_package(test_a_class_and_a_function_of_the_package_and_others)

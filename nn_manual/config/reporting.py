@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from nn_manual.config.run_config import RunConfig
 from nn_manual.config.user_classes import class_of, import_path
 from nn_manual.config.users_code import kept_streams, placed_words
+from nn_manual.defaults import is_of_package
 from nn_manual.errors import (
     ConfigError,
     NNManualError,
@@ -41,7 +42,7 @@ def reported(config: RunConfig, *, checked: bool) -> Iterator[None]:
         if out_of_memory(error) is not None and folder is not None and (place := last_line(error, folder)) is not None:
             error.add_note(f"asked for at {place}")
         raise_if_nobodys_fault(error)
-        theirs = {path: own for path, own in _classes(config).items() if not own.__module__.startswith("nn_manual.")}
+        theirs = {path: own for path, own in _classes(config).items() if not is_of_package(own)}
         if isinstance(error, NoReference):
             raise _placed(error, config) from error
         # Python turns a StopIteration that leaves a generator into an error that says less.

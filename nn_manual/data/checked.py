@@ -9,10 +9,8 @@ import numpy as np
 from nn_manual.arrays import Padded, unpadded
 from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.transform import Transform
+from nn_manual.defaults import is_of_package
 from nn_manual.errors import DataError
-
-#: The package of the data sets whose `load` our tests have looked at.
-PACKAGE = __name__.partition(".")[0]
 
 
 def loaded(data: Dataset, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
@@ -21,7 +19,7 @@ def loaded(data: Dataset, seed: int, dtype: np.dtype[Any], transform: Transform 
     """
     arguments = (seed, dtype) if transform is None else (seed, dtype, transform)
     split = checked_split(data, data.load(*arguments), dtype)
-    if type(data).__module__.partition(".")[0] == PACKAGE:
+    if is_of_package(type(data)):
         return split
     if different := _first_difference(split, checked_split(data, data.load(*arguments), dtype)):
         raise DataError(

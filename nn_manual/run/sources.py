@@ -10,6 +10,7 @@ from types import ModuleType
 
 from nn_manual.config import RunConfig
 from nn_manual.config.user_classes import class_of
+from nn_manual.defaults import is_of_package
 from nn_manual.model import Sequential
 from nn_manual.optim import clip_grad_norm
 from nn_manual.step.slices.cut import parts_of
@@ -54,7 +55,7 @@ def _classes(config: RunConfig) -> Iterator[type]:
     yield Sequential
     for path, component in config.components().items():
         own = class_of(component)
-        if path not in OUTSIDE_OF_A_STEP or not own.__module__.startswith("nn_manual."):
+        if path not in OUTSIDE_OF_A_STEP or not is_of_package(own):
             yield own
 
 

@@ -17,6 +17,7 @@ from nn_manual.arrays import DTYPES
 from nn_manual.check.catalogue.cases import CaseResult
 from nn_manual.check.catalogue.subjects import subjects_of
 from nn_manual.check.judge.report import GradientReport
+from nn_manual.defaults import is_of_package
 from nn_manual.errors import (
     DataError,
     NoReference,
@@ -35,7 +36,6 @@ from nn_manual.registry import components
 WIDEST = 38
 #: What the problem of an entry says that has nothing to be compared with.
 NOT_CHECKED = "can't be checked"
-PACKAGE = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,6 @@ def _wrong(component: str, dtype: str, problem: str) -> Entry:
 def _place_in(own: type[Any], error: BaseException) -> str:
     """` (file:line)` of the last line in the folder of a user's own class that ran before the error, or nothing."""
     file = getattr(sys.modules.get(own.__module__), "__file__", None)
-    if file is None or own.__module__.partition(".")[0] == PACKAGE:
+    if file is None or is_of_package(own):
         return ""
     return place_in(Path(file).parent, error)

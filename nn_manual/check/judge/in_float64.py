@@ -11,10 +11,11 @@ import numpy as np
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.step.calls import CallFailed
-from nn_manual.check.step.plan import PACKAGE, Plan
+from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.twin.model import Twin
+from nn_manual.defaults import is_of_package
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.composite import descendants
 from nn_manual.losses import Loss
@@ -35,7 +36,7 @@ class Again:
         self._plans: dict[Shape, Plan] = {}
         self._layers = [layer for _, layer in descendants(model)]
         #: Whether all layers are the package's: only these are known to keep nothing of a step in their attributes.
-        self._are_own = all(type(layer).__module__.startswith(f"{PACKAGE}.") for layer in self._layers)
+        self._are_own = all(is_of_package(type(layer)) for layer in self._layers)
         #: A recording of the copy; and the attributes of the model and its layers when the copy was last used.
         self._recorded: Recording | None = None
         self._attributes: list[dict[str, Any]] = []

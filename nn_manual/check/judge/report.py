@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -103,9 +102,10 @@ class GradientReport:
 
     def _rows(self) -> list[tuple[str, ...]]:
         """Behind the first wrong tensor none is called rounding: it may be made of what is wrong."""
-        first_wrong = next((index for index, c in enumerate(self.comparisons) if c in self.failures), math.inf)
-        is_rounding = [c.name in self.rounding and index < first_wrong for index, c in enumerate(self.comparisons)]
-        return [cells_of(c, is_rounding=each) for c, each in zip(self.comparisons, is_rounding, strict=True)]
+        failures = self.failures
+        num_before = self.comparisons.index(failures[0]) if failures else len(self.comparisons)
+        excused = (index < num_before and c.name in self.rounding for index, c in enumerate(self.comparisons))
+        return [cells_of(c, is_rounding=each) for c, each in zip(self.comparisons, excused, strict=True)]
 
     def _repr_html_(self) -> str:
         """The same in a notebook."""

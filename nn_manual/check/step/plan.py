@@ -15,7 +15,7 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, in_order, walk
 from nn_manual.check.twin.layers import Counterpart, Source, counterpart_of
 from nn_manual.check.twin.modules import CannotStandIn
-from nn_manual.defaults import defines
+from nn_manual.defaults import defines, is_of_package
 from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import counter_names
 from nn_manual.model import Sequential
@@ -23,9 +23,6 @@ from nn_manual.model.contract import checked_length
 from nn_manual.optim import Clipping, Optimizer
 from nn_manual.optim.averaging import AVERAGE
 from nn_manual.optim.clipping import NormClipping
-
-#: The package's name, with which the modules of its own layers begin.
-PACKAGE = __name__.partition(".")[0]
 
 #: How a report introduces the other value of a gradient, by what it comes from.
 ORIGINS = {Source.TORCH: "torch has", Source.REFERENCE: "its reference has", Source.FORWARD: "differences give"}
@@ -166,7 +163,7 @@ class Plan:
             f"{item.label} is compared with {counterpart.sentence}"
             for item in self.items
             for counterpart in [self.counterparts[item.name]]
-            if not type(item.layer).__module__.startswith(f"{PACKAGE}.") or counterpart.source is Source.FORWARD
+            if not is_of_package(type(item.layer)) or counterpart.source is Source.FORWARD
         )
 
     def without_reference(self) -> tuple[str, ...]:

@@ -14,11 +14,12 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.judge.in_float64 import Again
 from nn_manual.check.judge.judge import Judge
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.check.step.plan import PACKAGE, Plan
+from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import Twin
+from nn_manual.defaults import is_of_package
 
 #: Differences of a layer's forward for an input of so many numbers take some seconds, and for twice as many four times
 #: as long. A training waits no longer for what it doesn't use.
@@ -31,8 +32,8 @@ def report_on_unused(recorded: Recording, plan: Plan, param: Array) -> GradientR
     package's own classes.
     """
     model, loss = recorded.model, recorded.loss.loss
-    own = {item.label for item in plan.items if not _is_of_package(item.layer)}
-    own |= set() if _is_of_package(loss) else {"loss"}
+    own = {item.label for item in plan.items if not is_of_package(type(item.layer))}
+    own |= set() if is_of_package(type(loss)) else {"loss"}
     every = Plan(model, recorded, input_grad=True)
     own &= {quantity.layer for quantity in every.backward if quantity.name not in plan.tensors}
     if not (own and np.isfinite(param).all()):
@@ -48,7 +49,3 @@ def report_on_unused(recorded: Recording, plan: Plan, param: Array) -> GradientR
         return Judge(again.recorded.model, loss, input_grad=True).report(again)
     except CannotCompare as problem:
         return GradientReport((), problem=str(problem))
-
-
-def _is_of_package(component: object) -> bool:
-    return type(component).__module__.startswith(f"{PACKAGE}.")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nn_manual.defaults import is_of_package
 from nn_manual.exercises.causes.candidates import Candidate, Text, local_changes, of_views, singles
 from nn_manual.exercises.causes.code_statements import (
     computing,
@@ -70,7 +71,7 @@ class CodeText(Text):
         function = inspect.getattr_static(self._owner, name, None)
         if not inspect.isfunction(function) or name in self._trees or name in GUARDS or name.startswith("check_"):
             return
-        if not function.__module__.startswith("nn_manual.") or function.__module__ == "nn_manual.layers.base":
+        if not is_of_package(function) or function.__module__ == "nn_manual.layers.base":
             return
         tree = source_of(function)
         self._functions[name], self._trees[name] = function, plain(tree)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nn_manual.defaults import is_of_package
 from nn_manual.exercises.causes.candidates import Candidate, Names, Text, forward_of_gradient, local_changes, singles
 from nn_manual.exercises.causes.changes_of_reductions import FUNCTIONS
 from nn_manual.exercises.causes.changes_of_steps import OLD, of_steps
@@ -224,7 +225,7 @@ class UpdateText(FormulaText):
 def _lines(documented: Any) -> list[Formula]:
     """The formulas of a class, or of the first of its bases that has any as Python."""
     for base in getattr(documented, "__mro__", (documented,)):
-        if base.__module__.startswith("nn_manual.") or base is documented:
+        if is_of_package(base) or base is documented:
             try:
                 lines = list(formulas(base))
                 for line in lines:

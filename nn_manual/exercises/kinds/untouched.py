@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.defaults import is_of_package
 from nn_manual.exercises.kinds.exercise import NotASolution
 from nn_manual.exercises.kinds.frozen import freeze
 from nn_manual.exercises.kinds.words import written_buffer, written_parameter
@@ -72,7 +73,7 @@ class Untouched:
 
     def _line_that_sets(self, name: str) -> int:
         """The line of the reader's class that assigns an attribute of this name; 0 where none does."""
-        own = [base for base in type(self._component).__mro__ if not base.__module__.startswith("nn_manual.")]
+        own = [base for base in type(self._component).__mro__ if not is_of_package(base)]
         for found in (value for base in own for value in vars(base).values()):
             code = getattr(inspect.unwrap(getattr(found, "__func__", found)), "__code__", None)
             for step in dis.get_instructions(code) if isinstance(code, CodeType) else ():

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.check.catalogue.inputs import AT_JUMPS
+from nn_manual.defaults import is_of_package
 from nn_manual.errors import is_from_outside, words_of
 from nn_manual.exercises.kinds.exercise import Case, Exercise, NotASolution, Reached, Results
 from nn_manual.exercises.running.answer import Failure
@@ -27,7 +28,7 @@ def unfit(exercise: Exercise, own: Any) -> str:
         return ""
     for name in exercise.taken_out:
         definer = next(base for base in own.__mro__ if name in vars(base))
-        if definer.__module__.startswith("nn_manual."):
+        if is_of_package(definer):
             return f"{own.__name__} has no {name} of its own: write it"
     return ""
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
+from nn_manual.defaults import is_of_package
 from nn_manual.exercises.kinds.exercise import Exercise
 
 
@@ -21,7 +22,7 @@ def unused_methods(exercise: Exercise, own: Any) -> Iterator[dict[str, int]]:
     replaced: list[tuple[type, str, Any]] = []
     for name in exercise.derived if isinstance(own, type) else ():
         definer = next((base for base in own.__mro__ if name in vars(base)), None)
-        if definer is None or definer.__module__.startswith("nn_manual."):
+        if definer is None or is_of_package(definer):
             continue
         found = vars(definer)[name]
         is_bound = isinstance(found, classmethod | staticmethod)

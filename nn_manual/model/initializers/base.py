@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
+from nn_manual.defaults import is_of_package
 
 
 class NotFilled(ValueError):  # noqa: N818 - says what happened
@@ -44,7 +45,7 @@ def filled(initializer: Initializer, shape: Shape, generator: np.random.Generato
     name = type(initializer).__name__
     if not np.isfinite(weight).all():
         raise NotFilled(f"{name}.fill must overwrite each number of the weight by a finite one: weight[...] = ...")
-    if not type(initializer).__module__.startswith("nn_manual."):
+    if not is_of_package(type(initializer)):
         again = np.full(shape, np.nan)
         initializer.fill(again, before)
         if not np.array_equal(weight, again):

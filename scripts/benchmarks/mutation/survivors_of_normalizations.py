@@ -77,9 +77,8 @@ NORMALIZATIONS: dict[tuple[str, str, str], str] = {
         ("SpectralNorm.weight_of", ITERATE, ITERATE.replace("(matrix", f"(matrix * {factor}")): LENGTH for factor in (1.001, 2)
     },
     **{
-        ("SpectralNorm.infer", INFER, INFER.replace("= self._originals(self.param).original", f"= {mutated}")): LINEAR
-        for own in ("self._originals(self.param).original",)
-        for mutated in (f"-{own}", f"{own} * 1.001", f"{own} * 2")
+        ("SpectralNorm.infer", INFER, mutated): LINEAR
+        for mutated in (INFER.replace("= ", "= -"), f"{INFER} * 1.001", f"{INFER} * 2")
     },
     **{
         ("SpectralNorm.backward_parameters", INNER, INNER.replace("(weight)", f"({mutated})")): NO_WEIGHT
