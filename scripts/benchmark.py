@@ -65,6 +65,7 @@ def main() -> int:
         help="of mutants, smallest, together, samples, only these",
     )
     check.add_argument("--slices", action="store_true", help="of random, only the nets in slices")
+    check.add_argument("--first", action="store_true", help="of mutants, each until it is caught once in each dtype")
     functions = add("functions", _functions, "which wrong functions check_function catches, and its peers")
     functions.add_argument(
         "part",
@@ -192,7 +193,11 @@ def _check(options: Options) -> int:
     from benchmarks import check as benchmark_check
 
     return benchmark_check.main(
-        options.parts, nets=options.nets, only_slices=options.slices, classes=options.classes
+        options.parts,
+        nets=options.nets,
+        only_slices=options.slices,
+        classes=options.classes,
+        only_first=options.first,
     )
 
 

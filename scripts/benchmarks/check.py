@@ -15,6 +15,7 @@ import torch
 
 from benchmarks.alarms import appeals, false_alarms, random_alarms
 from benchmarks.late import late_faults
+from benchmarks.mutation.executed import Executed
 from benchmarks.mutation.replacing import change_gradient
 from benchmarks.mutation.score import Score, score
 from benchmarks.mutation.smallest import ERRORS, PLACES, Fault, smallest, tensors
@@ -42,10 +43,11 @@ def main(
     nets: range | None = None,
     only_slices: bool = False,
     classes: Sequence[str] = (),
+    only_first: bool = False,
 ) -> int:
     """Run these parts, by default all. Returns 0, or 1 if a figure is missed. `nets` are the random nets to run; with
     `only_slices` they run only in slices. `classes` are the names of those that are mutated, and for samples alone of
-    torch's, by default all.
+    torch's, by default all. With `only_first`, each mutant runs until it is caught once in each dtype.
     """
     owners = [subject.owner.__name__ for subject in subjects()]
     others = [*vars(torch.nn), *vars(torch.optim)] if [*parts] == ["samples"] else []
@@ -59,6 +61,7 @@ def main(
     own: dict[str, dict[str, Any]] = {"random": {"nets": nets, "only_slices": only_slices}}
     own["samples"] = {"classes": classes}
     own |= {part: {"numbers": numbers} for part in ("mutants", "smallest", "together")}
+    own["mutants"]["only_first"] = only_first
     passed = [PARTS[part](**own.get(part, {})) for part in parts or PARTS]
     return 0 if all(passed) else 1
 
@@ -95,13 +98,14 @@ class Row:
         )
 
 
-def mutants(numbers: Sequence[int]) -> bool:
+def mutants(numbers: Sequence[int], *, only_first: bool = False) -> bool:
     """The mutation score of the classes of these numbers. All cores work at each class, in parts: one class has most of
-    the mutants.
+    the mutants. With `only_first`, each runs until it is caught once in each dtype.
     """
     print(f"{'mutants':20} {'all':>6} {'by hand':>8} {'caught':>7} {'named':>6} {'same':>6} {'raise':>6} {'time':>8}")
     rows = []
-    found = on_all_cores(_row, [(number, part) for number in numbers for part in range(NUM_PARTS)])
+    row = functools.partial(_row, only_first=only_first)
+    found = on_all_cores(row, [(number, part) for number in numbers for part in range(NUM_PARTS)])
     for _ in numbers:
         rows.append(functools.reduce(Row.__add__, itertools.islice(found, NUM_PARTS)))
         print(rows[-1], flush=True)
@@ -124,12 +128,12 @@ def _is_of(owner: str, proof: tuple[str, str, str]) -> bool:
     return proof[0].startswith(f"{owner}.")
 
 
-def _row(number_and_part: tuple[int, int]) -> Row:
+def _row(number_and_part: tuple[int, int], *, only_first: bool) -> Row:
     """Each NUM_PARTS-th mutant of one of the subjects."""
     number, part = number_and_part
     subject, start = subjects()[number], time.monotonic()
     made = list(itertools.islice(subject.mutants(), part, None, NUM_PARTS))
-    result = score(subject, made)
+    result = score(subject, made, Executed(subject), only_first=only_first)
     keys = [(f"{result.owner}.{mutant.method}", mutant.line, mutant.mutated) for mutant in made]
     return Row(
         owner=result.owner,

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.mutation import smallest as smallest_error
+from benchmarks.mutation.executed import Executed
 from benchmarks.mutation.handwritten import LOSSES
 from benchmarks.mutation.handwritten_layers import LAYERS
 from benchmarks.mutation.mutants import Mutant, mutants, previous
-from benchmarks.mutation.score import score
+from benchmarks.mutation.score import score, verdict
 from benchmarks.mutation.smallest import Fault, smallest, tensors
-from benchmarks.mutation.subjects import LAYER_HELPERS, LOSS_HELPERS, firsts_with_direction, subjects
+from benchmarks.mutation.subjects import LAYER_HELPERS, LOSS_HELPERS, Subject, Trial, firsts_with_direction, subjects
 from benchmarks.mutation.survivors import SURVIVORS
 from every_component import family_of
 
@@ -270,6 +271,41 @@ def test_a_mutant_from_which_no_model_can_be_made_has_raised_its_own_error() -> 
     turned = "reshape(-1, self._moved_shape[0])"  # the first u and v are made with it
     raising = next(mutant for mutant in made(layers.SpectralNorm) if mutant.mutated.endswith(turned))
     assert score(SUBJECTS[layers.SpectralNorm], [raising]).raised == [raising]
+
+
+def test_a_trial_that_does_not_run_the_mistake_passes_and_is_left_out() -> None:
+    subject = SUBJECTS[layers.AvgPool1d]
+    executed = Executed(subject)
+    in_branch = [each for each in made(layers.AvgPool1d) if each.lines and not all(runs_in(each, executed))]
+    assert in_branch
+    for mutant in in_branch[::8]:
+        found = [verdict(mutant, trial) for trial in subject.trials(mutant.changed, "float32")]
+        assert not any(result and not runs for result, runs in zip(found, runs_in(mutant, executed), strict=True))
+        whole, less = (score(subject, [mutant], given) for given in (None, executed))
+        assert (whole.num_caught, whole.missed, whole.misnamed) == (less.num_caught, less.missed, less.misnamed)
+
+
+def runs_in(mutant: Mutant, executed: Executed) -> list[bool]:
+    """Whether each trial runs the mistake."""
+    num_trials = len([*SUBJECTS[mutant.owner].trials(mutant.owner, "float32")])
+    return [executed.runs(mutant, "float32", number) for number in range(num_trials)]
+
+
+def test_a_mutant_needs_no_more_trials_of_a_dtype_once_it_has_failed_there() -> None:
+    wrong = next(mutant for mutant in made(ReLU) if mutant.mutated.startswith("return -"))
+    ran = []
+
+    def trials(owner: Any, dtype: str) -> Iterator[Trial]:
+        for cases, label, prefix in SUBJECTS[ReLU].trials(owner, dtype):
+            yield Trial((ran.append((dtype, label)) or case for case in cases), label, prefix)
+
+    result = score(Subject(ReLU, {}, trials), [wrong], only_first=True)
+    assert result.num_caught == 1
+    assert result.passed
+    assert ran == [("float32", "0 (ReLU)"), ("float64", "2 (ReLU)")]
+    ran.clear()
+    score(Subject(ReLU, {}, trials), [wrong])
+    assert len(ran) == 4 * len(ReLU.examples())  # alone and in a net, in two dtypes
 
 
 def test_a_proof_does_not_excuse_a_mutant_that_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

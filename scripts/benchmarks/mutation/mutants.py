@@ -31,7 +31,8 @@ class Mutant:
 
     `tensors` are the names of the tensors that it can make wrong ("grad_weight", "output", ...); the check must name
     one of them first. `line` and `mutated` are the line without and with the mistake. `changed` is a subclass of the
-    owner, of the same name, with the mistake.
+    owner, of the same name, with the mistake. `lines` are the numbers of the lines that change, counted from the first
+    of the method; without any, the whole method may.
     """
 
     owner: type
@@ -41,6 +42,7 @@ class Mutant:
     mutated: str
     tensors: frozenset[str]
     changed: type[Any]
+    lines: range = range(0)
 
     def __str__(self) -> str:
         return f"{self.owner.__name__}.{self.method}, {self.operator}: {self.mutated}"
@@ -78,7 +80,9 @@ def mutants(
             lines = ast.unparse(head(statement)), ast.unparse(head(replaced(statement, mistake.node, mistake.wrong)))
             compiled = _compiled(function, text, {"previous": previous})
             changed = replace_method(owner, method, compiled)
-            yield Mutant(owner, method, mistake.operator, *lines, wrong or tensors, changed)
+            part: Any = head(statement)
+            places = range(part.lineno - 1, part.end_lineno)
+            yield Mutant(owner, method, mistake.operator, *lines, wrong or tensors, changed, places)
 
 
 def previous(self: Any, value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.mutation.executed import Executed
 from benchmarks.mutation.mutants import Mutant
 from benchmarks.mutation.subjects import Subject, Trial
 from benchmarks.mutation.survivors import SURVIVORS
@@ -53,9 +54,14 @@ class Score:
         """Whether every mutant that is not proven to compute the same was caught and named right."""
         return not (self.missed or self.misnamed or self.wrongly_proven)
 
-    def add(self, mutant: Mutant, subject: Subject) -> None:
-        """Put a mutant through all trials of its class, in both dtypes, and count it."""
-        results = [result for dtype in DTYPES for result in _results(mutant, subject, dtype)]
+    def add(self, mutant: Mutant, subject: Subject, executed: Executed | None, *, only_first: bool) -> None:
+        """Put a mutant through the trials of its class, in both dtypes, and count it."""
+        results = []
+        for dtype in DTYPES:
+            for result in _results(mutant, subject, dtype, executed, backwards=only_first and dtype == "float64"):
+                results.append(result)
+                if only_first and isinstance(result, Verdict):
+                    break
         verdicts = [result for result in results if isinstance(result, Verdict)]
         proven = (f"{self.owner}.{mutant.method}", mutant.line, mutant.mutated) in SURVIVORS
         if verdicts:
@@ -71,21 +77,30 @@ class Score:
             (self.survivors if proven else self.missed).append(mutant)
 
 
-def score(subject: Subject, mutants: Iterable[Mutant]) -> Score:
-    """Put mutants of one class through its trials."""
+def score(
+    subject: Subject, mutants: Iterable[Mutant], executed: Executed | None = None, *, only_first: bool = False
+) -> Score:
+    """Put mutants of one class through its trials, with `executed` without those that don't run the mistake. With
+    `only_first`, a mutant needs no more of a dtype once it has failed there: in float32 the class alone comes first, in
+    float64 the class in a net.
+    """
     result = Score(subject.owner.__name__)
     # A mistake may overflow or divide by zero; only what the check says counts.
     with np.errstate(all="ignore"):
         for mutant in mutants:
-            result.add(mutant, subject)
+            result.add(mutant, subject, executed, only_first=only_first)
     return result
 
 
-def _results(mutant: Mutant, subject: Subject, dtype: str) -> Iterator[Verdict | Exception | None]:
+def _results(
+    mutant: Mutant, subject: Subject, dtype: str, executed: Executed | None, *, backwards: bool
+) -> Iterator[Verdict | Exception | None]:
     """What each trial says, up to the first that can't be made: parameters may begin as a method says."""
     try:
-        for trial in subject.trials(mutant.changed, dtype):
-            yield verdict(mutant, trial)
+        trials: Iterable[tuple[int, Trial]] = enumerate(subject.trials(mutant.changed, dtype))
+        for number, trial in reversed([*trials]) if backwards else trials:
+            if executed is None or executed.runs(mutant, dtype, number):
+                yield verdict(mutant, trial)
     except Exception as error:  # whatever the mutant raises
         yield error
 
