@@ -69,8 +69,8 @@ class RNN(Recurrent):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """Those of all recurrent layers, and one with relu."""
-        return [*super().examples(), (cls(3, 2, nonlinearity="relu"), (4, 2, 3))]
+        """Those of all recurrent layers, and one with relu, which has an output near 0."""
+        return [*super().examples(), (cls(1, 2, nonlinearity="relu", bias=False), (2, 20, 1))]
 
     def one_way(self, parameters: list[Array], input: Array) -> _Memory:
         """Run one layer through the times as they are, from a state of zeros."""

@@ -214,6 +214,31 @@ def test_a_method_that_no_example_runs_has_no_mutants() -> None:
         next(mutants(Counts, "count", (), RETURNS, lambda changed: changed().forward(np.ones(3))))
 
 
+class Filled(Doubled):
+    """A layer that makes arrays of the shape of another."""
+
+    def forward(self, input: Array) -> tuple[Array, None]:
+        output = np.zeros_like(input)
+        output += np.full_like(input, 3)
+        return output, None
+
+
+def test_a_multiple_of_zeros_is_no_mistake_nor_is_another_array_of_the_shape() -> None:
+    output = frozenset({"output"})
+    found = list(mutants(Filled, "forward", (output,), output, lambda changed: changed().forward(np.ones(3))))
+    mutated = [mutant.mutated for mutant in found if mutant.line != "return (output, None)"]
+    assert mutated == [
+        "output = np.zeros_like(input) + 1e-08",
+        "pass",
+        "output -= np.full_like(input, 3)",
+        "output += -np.full_like(input, 3)",
+        "output += np.full_like(input, 3) * 1.001",
+        "output += np.full_like(input, 3) * 2",
+        "output += np.full_like(input, 3) + 1e-08",
+        "output += previous(self, np.full_like(input, 3))",
+    ]
+
+
 class Moved(Doubled):
     """A layer that gives on what its base computes."""
 

@@ -27,6 +27,16 @@ def statements(tree: ast.AST) -> Iterator[ast.stmt]:
             yield node
 
 
+def are_zeros(node: ast.expr) -> bool:
+    """Whether an expression is zeros, as which they are made."""
+    match node:
+        case ast.Constant(value):
+            return value == 0
+        case ast.Call(ast.Attribute(attr="zeros_like" | "zeros")):
+            return True
+    return False
+
+
 def _is_guard(statement: ast.stmt) -> bool:
     match statement:
         case ast.Expr(ast.Constant()):
@@ -64,8 +74,10 @@ def expressions(tree: ast.AST) -> list[ast.expr]:
                 parts: list[ast.expr] = []
             case ast.Attribute(attr=name) if name in OF_SHAPE:
                 parts = []
-            case ast.Call(ast.Attribute(attr="zeros_like")):  # shaped as an array, whatever its values are
+            case ast.Call(ast.Attribute(attr="zeros_like" | "ones_like")):  # as an array, whatever its values are
                 parts = []
+            case ast.Call(ast.Attribute(attr="full_like"), [_, *others]):  # the same
+                parts = others
             case ast.Call(ast.Attribute(attr="put"), arguments):  # its array is written to, as in an assignment
                 parts = [*arguments]
             case ast.Call(function, arguments):

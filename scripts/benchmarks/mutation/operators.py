@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.mutation.observing import head
+from benchmarks.mutation.observing import are_zeros, head
 
 #: Added to a value, as an eps would be: lost in float32 next to values of 1, but not in float64.
 EPS = 1e-8
@@ -76,7 +76,7 @@ def _dropped(statement: ast.stmt) -> Iterator[Mistake]:
 
 def _of_number(node: ast.expr) -> Iterator[Mistake]:
     """Mistakes that any real number, or array of them, can have."""
-    if not (isinstance(node, ast.Constant) and node.value == 0):  # -0, 2 * 0: the same
+    if not are_zeros(node):  # -0, 2 * 0: the same
         yield Mistake(node, ast.UnaryOp(ast.USub(), node), "sign")
         for factor in (1.001, 2):
             yield Mistake(node, ast.BinOp(node, ast.Mult(), ast.Constant(factor)), f"factor {factor}")
@@ -89,7 +89,9 @@ def _of_array(node: ast.expr, value: Any) -> Iterator[Mistake]:
         return
     if value.ndim > 1 and not (isinstance(node, ast.Attribute) and node.attr == "T"):
         yield Mistake(node, ast.Attribute(node, "T", ast.Load()), "transpose")
-    yield Mistake(node, ast.Call(ast.Name("previous", ast.Load()), [ast.Name("self", ast.Load()), node], []), "stale")
+    if not are_zeros(node):  # nor do those of an earlier run differ
+        stale = ast.Call(ast.Name("previous", ast.Load()), [ast.Name("self", ast.Load()), node], [])
+        yield Mistake(node, stale, "stale")
 
 
 def _of_structure(node: ast.AST, values: dict[ast.expr, Any]) -> Iterator[Mistake]:

@@ -73,7 +73,6 @@ EITHER_WAY = "the iteration of a matrix and that of its transpose give the same:
 OTHER_MAP = "the two maps run in turn, their sizes differ, and `previous` keeps nothing of another shape"
 ALL_SCORES = "all scores of a row grow by the same amount, and so does the largest, which is subtracted"
 ROWS_OF_ZERO = "each row of the gradient of the scores adds up to 0: a number that is added to all keys adds nothing"
-OF_DTYPE = "only the dtype of the array is used"
 THREE_SIGNS = (
     "query and key both change their sign, and so their product doesn't; with value the gradient of the scores does, and "
     "so that one's product with key or query doesn't"
@@ -83,7 +82,6 @@ SMOOTHED = "q, total = (np.full_like(row_weight, smoothed, shape=(len(starts), c
 POLYNOMIAL = "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram @ gram)"
 ITERATION = "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogonal"
 SAME_WINDOWS = "the windows of these examples begin at the same numbers: what is rounded down is far from the next whole number"
-STAYS_ZERO = "a multiple of 0 is 0"
 OTHER_DIMENSION = "one dimension's numbers come after the other's, in another shape, and `previous` keeps nothing of another shape"
 LAST_WINDOW = "(count - 1 + sample) * step = last + sample * step, so the last window begins at `last` anyway, but for rounding"
 INSTANCE_MEANS = "means = (rows.reshape(-1, self.num_features).mean(axis=0) for rows in (mean, unbiased))"
@@ -182,20 +180,11 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     **{
         (f"FractionalMaxPool2d.{method}", line, mutated): proof
         for method, line, mutated, proof in (
-            ('infer', "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", "samples = np.full_like(-input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", OF_DTYPE),
-            ('infer', "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", "samples = np.full_like(input * 1.001, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", OF_DTYPE),
-            ('infer', "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", "samples = np.full_like(input * 2, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", OF_DTYPE),
-            ('infer', "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", "samples = np.full_like(input + 1e-08, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", OF_DTYPE),
-            ('infer', "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", "samples = np.full_like(input.T, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", OF_DTYPE),
-            ('infer', "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", "samples = np.full_like(previous(self, input), 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", OF_DTYPE),
             ('infer', "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", "samples = np.full_like(input, 0.5 * 1.001, order='C', shape=self.noise_shapes(input.shape)['samples'])", SAME_WINDOWS),
             ('infer', "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples']) * 1.001", SAME_WINDOWS),
             ('infer', 'return self._largest(input, self._corners(input.shape, samples))[0]', 'return self._largest(input, self._corners(input.shape, samples * 1.001))[0]', SAME_WINDOWS),
             ('infer', 'return self._largest(input, self._corners(input.shape, samples))[0]', 'return self._largest(input, self._corners(input.shape, samples + 1e-08))[0]', SAME_WINDOWS),
             ('infer', 'return self._largest(input, self._corners(input.shape, samples))[0]', 'return self._largest(input, previous(self, self._corners(input.shape, samples)))[0]', OF_SHAPE),
-            ('backward', "grad_input = np.zeros_like(grad_output, order='C', shape=math.prod(input_shape))", "grad_input = -np.zeros_like(grad_output, order='C', shape=math.prod(input_shape))", STAYS_ZERO),
-            ('backward', "grad_input = np.zeros_like(grad_output, order='C', shape=math.prod(input_shape))", "grad_input = np.zeros_like(grad_output, order='C', shape=math.prod(input_shape)) * 2", STAYS_ZERO),
-            ('backward', "grad_input = np.zeros_like(grad_output, order='C', shape=math.prod(input_shape))", "grad_input = np.zeros_like(grad_output, order='C', shape=math.prod(input_shape)) * 1.001", STAYS_ZERO),
             ('_corners', 'corner = corner + first.reshape(counts[axis], *[1] * behind, -1) * math.prod(size[axis + 1:])', 'corner = corner + previous(self, first.reshape(counts[axis], *[1] * behind, -1)) * math.prod(size[axis + 1:])', OTHER_DIMENSION),
             ('_corners', 'corner = corner + first.reshape(counts[axis], *[1] * behind, -1) * math.prod(size[axis + 1:])', 'corner = corner + previous(self, first.reshape(counts[axis], *[1] * behind, -1) * math.prod(size[axis + 1:]))', OTHER_DIMENSION),
             ('_corners', 'corner = np.arange(0, math.prod(input_shape), max(1, math.prod(size)))', 'corner = previous(self, np.arange(0, math.prod(input_shape), max(1, math.prod(size))))', OF_SHAPE),
@@ -784,10 +773,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     },
     ("CrossEntropyLoss.forward", "q *= total != 0", "pass"): ZERO_TOTAL,
     ("CrossEntropyLoss.forward", "q *= total != 0", "q /= total != 0"): ZERO_TOTAL,
-    **{
-        ("CrossEntropyLoss._q", SMOOTHED, SMOOTHED.replace("row_weight, smoothed", f"{mutated}, smoothed")): OF_DTYPE
-        for mutated in ("-row_weight", "row_weight * 1.001", "row_weight * 2", "row_weight + 1e-08")
-    },
     **{
         ("Softmin.forward", SOFTMIN, SOFTMIN.replace(part, changed, 1)): QUOTIENT
         for part, changed in (

@@ -4,24 +4,25 @@
 
 from __future__ import annotations
 
+from benchmarks.mutation.survivors_of_activations import COMMUTES, SAME_SIGN
+
 EACH_ROW = "a product with a matrix multiplies each row, whichever dimensions the rows are in"
 TWO_AXES = "two axes change places, whichever is named first"
 SWAPPED = "a product of two numbers stays the same when the two are swapped"
 FIRST_HIDDEN = "the hidden state of the first time step is 0, and in all others the previous matrix is the same"
 WRITTEN = "each element of the array is written before it is read"
 LEFT_OVER = "NumPy takes any negative number for the dimension that is left over"
-ZEROS = "they stay zeros, whatever they are multiplied by"
 ITS_SHAPE = "the mask depends on the shape of the input, and on none of its numbers"
 PADDED = (
     "an input past the end of its sequence changes no output that counts, and has no gradient; tests/layers/"
     "test_padded_recurrent.py has infinite ones, which would"
 )
 
+RNN_GRAD = "np.multiply(dh_dz[t], grad_output[t] + grad_h, out=grad_z[t])"
+RNN_SLOPE = "return 1 - h * h if self.nonlinearity == 'tanh' else h > 0"
+NONLINEAR = "return np.tanh(z, out=out) if self.nonlinearity == 'tanh' else np.maximum(z, 0, out=out)"
+
 VIEWS = "dc_dz, dgated_dz_o = (derivatives[:, :, :3], derivatives[:, :, 3])"
-ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
-ZERO_HIDDEN = "np.zeros_like(input, shape=(batch, self.state_size))"
-ZERO_GRADS = ("np.zeros_like(saved.output[0])", "np.zeros_like(saved.c[0])")
-ZERO_CELL = "np.zeros_like(saved.c[:1])"
 STACKED = "output, saved = self.stacked(kept(input, mask).swapaxes(0, 1), self._turn(mask), masks)"
 KEPT = "return (kept(output.swapaxes(0, 1), mask), (mask, saved))"
 
@@ -66,6 +67,17 @@ RECURRENT: dict[tuple[str, str, str], str] = {
         )
     },
     **{
+        (f"RNN.{method}", line, line.replace(part, mutated)): proof
+        for method, line, part, mutated, proof in (
+            ("one_way", "z = rows(input) @ weight_ih.T", "rows(input)", "input", EACH_ROW),
+            ("one_way", "z_now = output[t] + h @ recurrent", "recurrent", "previous(self, recurrent)", FIRST_HIDDEN),
+            ("one_way_backward", RNN_GRAD, "dh_dz[t], grad_output[t] + grad_h", "grad_output[t] + grad_h, dh_dz[t]", SWAPPED),
+            ("_derivatives", RNN_SLOPE, "h > 0", "h * 1.001 > 0", SAME_SIGN),
+            ("_derivatives", RNN_SLOPE, "h > 0", "h * 2 > 0", SAME_SIGN),
+            ("_nonlinearity", NONLINEAR, "np.maximum(z, 0", "np.maximum(0, z", COMMUTES),
+        )
+    },
+    **{
         ("LSTM.one_way_backward", line, mutated): SWAPPED
         for line, mutated in (
             (
@@ -77,19 +89,6 @@ RECURRENT: dict[tuple[str, str, str], str] = {
                 "np.multiply(grad_gated, dgated_dz_o[t], out=grad_z[t, :, 3])",
             ),
         )
-    },
-    **{
-        (method, line, line.replace(zeros, mutated)): ZEROS
-        for method, line, zeros in (
-            ("LSTM.one_way", f"h = {ZERO_HIDDEN}", ZERO_HIDDEN),
-            ("LSTM.one_way", f"c_before = {ZERO_STATE}", ZERO_STATE),
-            *(
-                ("LSTM.one_way_backward", f"grad_after, grad_c = ({ZERO_GRADS[0]}, {ZERO_GRADS[1]})", zeros)
-                for zeros in ZERO_GRADS
-            ),
-            ("LSTM._derivatives", f"c_before = np.concatenate([{ZERO_CELL}, saved.c[:-1]])", ZERO_CELL),
-        )
-        for mutated in (f"-{zeros}", f"{zeros} * 1.001", f"{zeros} * 2", f"previous(self, {zeros})")
     },
     **{
         ("LSTM._derivatives", VIEWS, VIEWS.replace(f"derivatives{part}", mutated)): WRITTEN
