@@ -104,14 +104,14 @@ class Recurrent(LayerWithNoise):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """One layer and two, without bias, the batch first, two ways, a single time, all square, and dropout."""
+        """One layer and two, the batch first, without bias and all square, a single time, two ways, and dropout."""
         return [
             (cls(3, 2), (4, 2, 3)),
             (cls(2, 3, num_layers=2, batch_first=True), (2, 3, 2)),
             (cls(3, 3, bias=False), (3, 3, 3)),
             (cls(2, 2), (1, 3, 2)),
             (cls(2, 3, num_layers=2, bidirectional=True), (3, 2, 2)),
-            (cls(3, 2, num_layers=3, dropout=0.25), (2, 4, 3)),
+            (cls(3, 2, num_layers=3, dropout=0.25, batch_first=True), (4, 2, 3)),
         ]
 
     def parameter_shapes(self) -> dict[str, Shape]:

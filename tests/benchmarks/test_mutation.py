@@ -220,6 +220,7 @@ class Filled(Doubled):
     def forward(self, input: Array) -> tuple[Array, None]:
         output = np.zeros_like(input)
         output += np.full_like(input, 3)
+        output += np.arange(len(input))[np.newaxis, :][0]
         return output, None
 
 
@@ -236,6 +237,11 @@ def test_a_multiple_of_zeros_is_no_mistake_nor_is_another_array_of_the_shape() -
         "output += np.full_like(input, 3) * 2",
         "output += np.full_like(input, 3) + 1e-08",
         "output += previous(self, np.full_like(input, 3))",
+        "pass",
+        "output -= np.arange(len(input))[np.newaxis, :][0]",
+        "output += previous(self, np.arange(len(input))[np.newaxis, :][0])",  # which row, isn't looked at
+        "output += np.arange(len(input))[np.newaxis, :].T[0]",
+        "output += len(input)[np.newaxis, :][0]",
     ]
 
 

@@ -37,6 +37,17 @@ def are_zeros(node: ast.expr) -> bool:
     return False
 
 
+def follow_from_shape(node: ast.expr) -> bool:
+    """Whether an expression's values follow from its shape: an array that was there before, of this shape, is equal."""
+    match node:
+        case ast.Call(ast.Attribute(attr="ones_like")) | ast.Call(ast.Attribute(attr="arange"), [_]):
+            return True
+        case ast.Subscript(value, ast.Tuple(elements)):
+            whole = all(ast.unparse(element) in (":", "np.newaxis") for element in elements)
+            return whole and follow_from_shape(value)
+    return are_zeros(node)
+
+
 def _is_guard(statement: ast.stmt) -> bool:
     match statement:
         case ast.Expr(ast.Constant()):

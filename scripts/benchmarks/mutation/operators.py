@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.mutation.observing import are_zeros, head
+from benchmarks.mutation.observing import are_zeros, follow_from_shape, head
 
 #: Added to a value, as an eps would be: lost in float32 next to values of 1, but not in float64.
 EPS = 1e-8
@@ -89,7 +89,7 @@ def _of_array(node: ast.expr, value: Any) -> Iterator[Mistake]:
         return
     if value.ndim > 1 and not (isinstance(node, ast.Attribute) and node.attr == "T"):
         yield Mistake(node, ast.Attribute(node, "T", ast.Load()), "transpose")
-    if not are_zeros(node):  # nor do those of an earlier run differ
+    if not follow_from_shape(node):
         stale = ast.Call(ast.Name("previous", ast.Load()), [ast.Name("self", ast.Load()), node], [])
         yield Mistake(node, stale, "stale")
 

@@ -44,7 +44,6 @@ SAME_ORDER = "all numbers grow alike, and so their order stays"
 SAME_GAPS = "all scores grow alike, and only their differences count"
 ROWS_OF_LABELS = "a net puts out rows; tests/losses/test_multi_label_margin.py has a prediction without a batch"
 
-AT_TIMES = "places = (state.T * num_times + starts).T + np.arange(num_times)[:, np.newaxis, np.newaxis]"
 
 #: The proof, as in survivors.py.
 LOSSES: dict[tuple[str, str, str], str] = {
@@ -131,7 +130,6 @@ LOSSES: dict[tuple[str, str, str], str] = {
         "NLLLoss.forward", "place = np.arange(0, num_rows * num_classes, num_classes) + label",
         "place = previous(self, np.arange(0, num_rows * num_classes, num_classes)) + label",
     ): CLASSES,
-    ("NLLLoss.backward", GIVEN, GIVEN.replace("np.arange(num_classes)", "previous(self, np.arange(num_classes))")): CLASSES,
     ("NLLLoss.backward", "total = row_weight.sum()", "total = given.sum()"): ROW_BY_ROW,
     **{
         ("NLLLoss.backward", SHARE, SHARE.replace("(total + (total == 0))", divisor)): NOTHING_COUNTS
@@ -141,7 +139,6 @@ LOSSES: dict[tuple[str, str, str], str] = {
         )
     },
     ("MultiMarginLoss.forward", "rows, label = (as_rows(prediction), target.ravel())", "rows, label = (prediction, target.ravel())"): ONE_ROW_EACH,
-    ("MultiMarginLoss.forward", "is_label = np.arange(num_classes) == label[:, np.newaxis]", "is_label = previous(self, np.arange(num_classes)) == label[:, np.newaxis]"): CLASSES,
     ("MultiMarginLoss.forward", "is_label = np.arange(num_classes) == label[:, np.newaxis]", "is_label = np.arange(num_classes) == target[:, np.newaxis]"): ONE_LABEL_EACH,
     ("MultiMarginLoss.forward", "own = rows.take(np.arange(0, num_rows * num_classes, num_classes) + label)[:, np.newaxis]", "own = rows.take(previous(self, np.arange(0, num_rows * num_classes, num_classes)) + label)[:, np.newaxis]"): CLASSES,
     ("MultiMarginLoss.forward", "own = rows.take(np.arange(0, num_rows * num_classes, num_classes) + label)[:, np.newaxis]", "own = rows.take(np.arange(0, num_rows * num_classes, num_classes) + target)[:, np.newaxis]"): ONE_LABEL_EACH,
@@ -186,8 +183,4 @@ LOSSES: dict[tuple[str, str, str], str] = {
     ("MultiLabelMarginLoss.forward", "return (term.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)", "return (term.sum() / num_rows, saved)"): NO_TERMS,
     ("MultiLabelMarginLoss.forward", "return (term.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)", "return (term.T.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)"): IN_ANY_ORDER,
     ("MultiLabelMarginLoss.forward", "return (term.sum(), saved)", "return (term.T.sum(), saved)"): IN_ANY_ORDER,
-    **{
-        ("CTCLoss.backward", AT_TIMES, AT_TIMES.replace(part, f"previous(self, {part})")): CLASSES.replace("rows or the classes", "times")
-        for part in ("np.arange(num_times)", "np.arange(num_times)[:, np.newaxis, np.newaxis]")
-    },
 }
