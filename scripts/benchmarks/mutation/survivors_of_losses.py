@@ -45,6 +45,78 @@ SAME_GAPS = "all scores grow alike, and only their differences count"
 ROWS_OF_LABELS = "a net puts out rows; tests/losses/test_multi_label_margin.py has a prediction without a batch"
 
 
+AS_NEVER = "NEVER stands for minus infinity: the exp of all that it is added to is 0, and so it is with a number of its size"
+OF_ARRAY = "a Python number takes the dtype of the array that it is written to or compared with"
+TAKEN_OFF = "a number that is taken off all states of an example and a time is added to the total again"
+CANCELS = "a factor of all paths of an example and a time cancels in their shares"
+FAR_APART = "without a path the largest is NEVER or a multiple of it, else more than 1e30 above it: each bound in between tells them apart"
+REFUSED = "without zero_infinity, a target without a path is refused; tests/losses/test_ctc.py hands one to forward, which is inf"
+NO_ROWS = "no batch of the check is empty; tests/losses/test_edge_shapes.py has such ones"
+
+LARGER = "{} * 1.001", "{} * 2"
+ANY = *LARGER, "{} + 1e-08"
+SKIP = "skip = np.full_like(prediction, never, shape=(num_rows, num_states + 2))"
+SKIP_TWO = "skip[:, 2:-2] = np.where(state[:, 2:] != state[:, :-2], 0, never)"
+END = "end = np.where((num_behind == 0) | (num_behind == 1), prediction.dtype.type(0), never)"
+AT = "at = np.maximum(np.moveaxis(np.take_along_axis(rows, state[:, :, np.newaxis], axis=1), 2, 0), never)"
+ALPHA = "alpha = np.full_like(prediction, never, shape=(len(at), num_rows, num_states + 2))"
+WAYS = "ways = (before[:, 2:], before[:, 1:-1], before[:, :-2] + skip[:, :-2])"
+HAS_PATH = "has_path = ~(largest <= never / 2)"
+CTC_SAVED = "saved = Saved(prediction.shape, state, skip, end, at, alpha[:, :, 2:], has_path, share)"
+NO_PATH = "prediction.dtype.type(0 if self.zero_infinity else np.inf)"
+CTC_LOSS = "return ((share * np.where(has_path, cost, of_none)).sum(), saved)"
+AFTER = "after = np.full_like(skip, NEVER)"
+#: For a method and a line of CTCLoss: its parts, what they become, and the proof.
+CTC: tuple[tuple[str, str, str, tuple[str, ...], str], ...] = (
+    ("forward", "never = prediction.dtype.type(NEVER)", "prediction.dtype.type(NEVER)", ANY, AS_NEVER),
+    ("forward", "never = prediction.dtype.type(NEVER)", "NEVER", ANY, AS_NEVER),
+    ("forward", "never = prediction.dtype.type(NEVER)", "prediction.dtype.type(NEVER)", ("NEVER",), OF_ARRAY),
+    ("forward", SKIP, SKIP.removeprefix("skip = "), ANY, AS_NEVER),
+    ("forward", SKIP, "never", ANY, AS_NEVER),
+    ("forward", SKIP_TWO, SKIP_TWO.removeprefix("skip[:, 2:-2] = "), LARGER, AS_NEVER),
+    ("forward", SKIP_TWO, "never", ANY, AS_NEVER),
+    ("forward", END, END.removeprefix("end = "), LARGER, AS_NEVER),
+    ("forward", END, "(num_behind == 0) | (num_behind == 1)", ("(num_behind == 1) | (num_behind == 0)",), COMMUTES),
+    ("forward", END, "prediction.dtype.type(0)", ("-{}", *LARGER), "it is 0, and so are its multiples"),
+    ("forward", END, "prediction.dtype.type(0)", ("0",), OF_ARRAY),
+    ("forward", END, "never", ANY, AS_NEVER),
+    ("forward", AT, AT.removeprefix("at = np.maximum(").removesuffix(", never)") + ", never", (AT.removeprefix("at = np.maximum(").removesuffix(", never)").join(("never, ", "")),), COMMUTES),
+    ("forward", AT, "never", ANY, AS_NEVER),
+    ("forward", ALPHA, ALPHA.removeprefix("alpha = "), ANY, AS_NEVER),
+    ("forward", ALPHA, "never", ANY, AS_NEVER),
+    ("forward", "total = alpha[0].max(axis=1)", "alpha[0].max(axis=1)", ("-{}", *ANY), TAKEN_OFF),
+    ("forward", "total = alpha[0].max(axis=1)", "alpha[0]", ("({} * 1.001)", "({} * 2)", "({} + 1e-08)", "at[0]"), TAKEN_OFF),
+    ("forward", "total = alpha[0].max(axis=1)", "alpha", ("({} * 1.001)", "({} * 2)", "({} + 1e-08)"), TAKEN_OFF),
+    ("forward", WAYS, "skip[:, :-2]", LARGER, AS_NEVER),
+    ("forward", WAYS, "skip", ("({} * 1.001)", "({} * 2)"), AS_NEVER),
+    ("forward", "peak = alpha[time].max(axis=1)", "alpha[time].max(axis=1)", ("-{}", *ANY), TAKEN_OFF),
+    ("forward", "peak = alpha[time].max(axis=1)", "alpha[time]", ("({} * 1.001)", "({} * 2)", "({} + 1e-08)", "at[time]"), TAKEN_OFF),
+    ("forward", "peak = alpha[time].max(axis=1)", "alpha", ("({} * 1.001)", "({} * 2)", "({} + 1e-08)"), TAKEN_OFF),
+    ("forward", "at_the_end = alpha[-1, :, 2:] + end", "+ end", LARGER, AS_NEVER),
+    ("forward", HAS_PATH, "largest <= never / 2", (
+        *("largest < never / 2", "largest * 1.001 <= never / 2", "largest * 2 <= never / 2", "largest + 1e-08 <= never / 2"),
+        *("largest <= never / 2 * 1.001", "largest <= never / 2 * 2", "largest <= never / 2 + 1e-08", "largest <= never"),
+        *("largest <= never * 1.001 / 2", "largest <= never * 2 / 2", "largest <= (never + 1e-08) / 2"),
+        *("largest <= never / (2 * 1.001)", "largest <= never / (2 * 2)", "largest <= never / (2 + 1e-08)"),
+    ), FAR_APART),
+    ("forward", "share = share / np.maximum(num_labels, 1).astype(cost.dtype) / num_rows", "num_labels, 1", ("1, num_labels",), COMMUTES),
+    ("forward", CTC_SAVED, "skip", LARGER, AS_NEVER),
+    ("forward", CTC_SAVED, "end", ANY, AS_NEVER),
+    ("forward", CTC_SAVED, " at", ("{} + 1e-08",), CANCELS),
+    ("forward", CTC_SAVED, "alpha[:, :, 2:]", ("{} + 1e-08",), CANCELS),
+    ("forward", CTC_SAVED, "alpha", ("({} + 1e-08)",), CANCELS),
+    ("forward", "self.reduction == 'mean' and (not num_rows)", "self.reduction == 'mean' and (not num_rows)", ("False", "self.reduction != 'mean' and (not num_rows)"), NO_ROWS),
+    ("forward", f"of_none = {NO_PATH}", NO_PATH, ("-{}", *LARGER), REFUSED),
+    ("forward", f"of_none = {NO_PATH}", NO_PATH, ("0 if self.zero_infinity else np.inf",), OF_ARRAY),
+    ("forward", f"of_none = {NO_PATH}", "0 if self.zero_infinity else np.inf", ("0",), REFUSED),
+    ("forward", f"of_none = {NO_PATH}", "np.inf", ("-{}", *ANY), REFUSED),
+    ("forward", CTC_LOSS, "of_none", ("-{}", *LARGER), REFUSED),
+    ("backward", "beta[-1] = end", "end", LARGER, AS_NEVER),
+    ("backward", "beta[-1] = end", "end", ("{} + 1e-08",), CANCELS),
+    ("backward", AFTER, AFTER.removeprefix("after = "), ANY, AS_NEVER),
+    ("backward", AFTER, "NEVER", ANY, AS_NEVER),
+)
+
 #: The proof, as in survivors.py.
 LOSSES: dict[tuple[str, str, str], str] = {
     ("HuberLoss.forward", SUM, "return (term.sum() / num_terms, saved)"): NO_TERMS,
@@ -183,4 +255,9 @@ LOSSES: dict[tuple[str, str, str], str] = {
     ("MultiLabelMarginLoss.forward", "return (term.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)", "return (term.sum() / num_rows, saved)"): NO_TERMS,
     ("MultiLabelMarginLoss.forward", "return (term.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)", "return (term.T.sum() / num_rows if num_rows else score.dtype.type(np.nan), saved)"): IN_ANY_ORDER,
     ("MultiLabelMarginLoss.forward", "return (term.sum(), saved)", "return (term.T.sum(), saved)"): IN_ANY_ORDER,
+    **{
+        (f"CTCLoss.{method}", line, line.replace(part, change.format(part))): proof
+        for method, line, part, changes, proof in CTC
+        for change in changes
+    },
 }

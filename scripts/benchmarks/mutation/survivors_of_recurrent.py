@@ -18,6 +18,14 @@ PADDED = (
     "test_padded_recurrent.py has infinite ones, which would"
 )
 
+ONE_WAY = "with one way nothing is turned, and nobody calls what turns"
+ITS_TIMES = "the numbers of the times depend only on how many there are, and `previous` keeps nothing of another shape"
+TURNED = "turned = np.where(mask[:, :, 0].T, mask.sum(axis=(1, 2)) - 1 - now, now)"
+
+GRU_STATE = "h = np.add((1 - z) * n, z * h, out=output[t])"
+GRU_BEFORE = "grad_h = grad_b[t].reshape(len(grad_h), 3 * self.hidden_size) @ weight_hh + grad_h * z[t]"
+GRU_GRAD = "np.multiply(dh_da[t], grad_h[:, np.newaxis], out=grad_a[t])"
+GRU_GRAD_N = "np.multiply(dh_db_n[t], grad_h, out=grad_b[t, :, 2])"
 RNN_GRAD = "np.multiply(dh_dz[t], grad_output[t] + grad_h, out=grad_z[t])"
 RNN_SLOPE = "return 1 - h * h if self.nonlinearity == 'tanh' else h > 0"
 NONLINEAR = "return np.tanh(z, out=out) if self.nonlinearity == 'tanh' else np.maximum(z, 0, out=out)"
@@ -64,6 +72,27 @@ RECURRENT: dict[tuple[str, str, str], str] = {
             ("z[t] += h @ recurrent", "z[t] += h @ previous(self, recurrent)", FIRST_HIDDEN),
             ("np.add(f * c_before, i * g, out=c[t])", "np.add(i * g, f * c_before, out=c[t])", SWAPPED),
             ("h = np.multiply(o, tanh_c[t], out=output[t])", "h = np.multiply(tanh_c[t], o, out=output[t])", SWAPPED),
+        )
+    },
+    **{
+        (f"GRU.{method}", line, line.replace(part, mutated)): proof
+        for method, line, part, mutated, proof in (
+            ("one_way", "a = rows(input) @ weight_ih.T", "rows(input)", "input", EACH_ROW),
+            ("one_way", "a = a.reshape(time, batch, 3 * size)", "3 * size", "-3 * size", LEFT_OVER),
+            ("one_way", "a = a.reshape(time, batch, 3 * size)", "3 * size", "3 * -size", LEFT_OVER),
+            ("one_way", "b = h @ recurrent", "recurrent", "previous(self, recurrent)", FIRST_HIDDEN),
+            ("one_way", GRU_STATE, "(1 - z) * n, z * h", "z * h, (1 - z) * n", COMMUTES),
+            *(("one_way_backward", GRU_BEFORE, "3 * self", mutated, LEFT_OVER) for mutated in ("-3 * self", "3 * -self")),
+            ("one_way_backward", GRU_GRAD, "dh_da[t], grad_h[:, np.newaxis]", "grad_h[:, np.newaxis], dh_da[t]", SWAPPED),
+            ("one_way_backward", GRU_GRAD_N, "dh_db_n[t], grad_h", "grad_h, dh_db_n[t]", SWAPPED),
+        )
+    },
+    **{
+        ("PaddedGRU._turn", line, line.replace(part, mutated)): proof
+        for line, part, mutated, proof in (
+            ("not self.bidirectional", "not self.bidirectional", "False", ONE_WAY),
+            (TURNED, "now, now)", "now, previous(self, now))", ITS_TIMES),
+            (TURNED, "- now", "- previous(self, now)", ITS_TIMES),
         )
     },
     **{
