@@ -30,15 +30,6 @@ from nn_manual.optim import Optimizer
 
 #: The exercises that have methods.
 CLASSES = [name for name, exercise in every_exercise().exercises.items() if isinstance(exercise.owner, type)]
-#: Exercises whose explanations take a tenth of a second and more: the quick tests have their first mistake.
-LONG = (
-    *("rnn", "gru", "lstm", "causal_self_attention", "conv1d", "sgd", "rmsprop", "adam", "lion", "cross_entropy_loss"),
-    *("bce_with_logits_loss", "avg_pool1d", "max_pool1d", "embedding", "padded_causal_self_attention"),
-    *("conv_transpose1d", "spectral_norm", "adaptive_max_pool1d", "fractional_max_pool2d", "multi_margin_loss"),
-    *("padded_transformer_encoder_layer", "transformer_encoder"),
-    *("adadelta", "adagrad", "adamax", "radam", "asgd", "nadam", "rprop", "muon", "adafactor"),
-    *("cosine_annealing_warm_restarts", "ctc_loss"),
-)
 
 
 @pytest.fixture(autouse=True)
@@ -86,11 +77,13 @@ def said_of(name: str, index: int) -> str:
 
 
 def every_mistake(explained: bool) -> list[Any]:
-    """The mistakes whose cause is found, or those whose cause isn't."""
+    """The mistakes whose cause is found, or those whose cause isn't. The quick tests have the first of each exercise:
+    all of them take minutes.
+    """
     found = []
     for name, student in STUDENTS.items():
         for index, (_, wrong, said) in enumerate(student.mistakes):
-            marks = [pytest.mark.slow] if name in LONG and index else []
+            marks = [pytest.mark.slow] if index else []
             if (said is not None) == explained:
                 found.append(pytest.param(name, index, marks=marks, id=f"{name}-{wrong}"))
     return found

@@ -24,6 +24,7 @@ TURNED = "turned = np.where(mask[:, :, 0].T, mask.sum(axis=(1, 2)) - 1 - now, no
 
 GRU_STATE = "h = np.add((1 - z) * n, z * h, out=output[t])"
 GRU_BEFORE = "grad_h = grad_b[t].reshape(len(grad_h), 3 * self.hidden_size) @ weight_hh + grad_h * z[t]"
+GRU_SHAPE = "shape = (*grad_output.shape[:2], 3 * self.hidden_size)"
 GRU_GRAD = "np.multiply(dh_da[t], grad_h[:, np.newaxis], out=grad_a[t])"
 GRU_GRAD_N = "np.multiply(dh_db_n[t], grad_h, out=grad_b[t, :, 2])"
 RNN_GRAD = "np.multiply(dh_dz[t], grad_output[t] + grad_h, out=grad_z[t])"
@@ -83,6 +84,8 @@ RECURRENT: dict[tuple[str, str, str], str] = {
             ("one_way", "b = h @ recurrent", "recurrent", "previous(self, recurrent)", FIRST_HIDDEN),
             ("one_way", GRU_STATE, "(1 - z) * n, z * h", "z * h, (1 - z) * n", COMMUTES),
             *(("one_way_backward", GRU_BEFORE, "3 * self", mutated, LEFT_OVER) for mutated in ("-3 * self", "3 * -self")),
+            ("one_way_backward", GRU_SHAPE, "3 * self", "-3 * self", LEFT_OVER),
+            ("one_way_backward", GRU_SHAPE, "3 * self", "3 * -self", LEFT_OVER),
             ("one_way_backward", GRU_GRAD, "dh_da[t], grad_h[:, np.newaxis]", "grad_h[:, np.newaxis], dh_da[t]", SWAPPED),
             ("one_way_backward", GRU_GRAD_N, "dh_db_n[t], grad_h", "grad_h, dh_db_n[t]", SWAPPED),
         )
