@@ -48,7 +48,7 @@ ROWS_OF_LABELS = "a net puts out rows; tests/losses/test_multi_label_margin.py h
 AS_NEVER = "NEVER stands for minus infinity: the exp of all that it is added to is 0, and so it is with a number of its size"
 OF_ARRAY = "a Python number takes the dtype of the array that it is written to or compared with"
 TAKEN_OFF = "a number that is taken off all states of an example and a time is added to the total again"
-CANCELS = "a factor of all paths of an example and a time cancels in their shares"
+CANCELS = "a factor of all paths of an example and a time cancels in their shares; the digits that it may cost are in tests/losses/test_ctc.py"
 FAR_APART = "without a path the largest is NEVER or a multiple of it, else more than 1e30 above it: each bound in between tells them apart"
 REFUSED = "without zero_infinity, a target without a path is refused; tests/losses/test_ctc.py hands one to forward, which is inf"
 NO_ROWS = "no batch of the check is empty; tests/losses/test_edge_shapes.py has such ones"
@@ -66,6 +66,10 @@ CTC_SAVED = "saved = Saved(prediction.shape, state, skip, end, at, alpha[:, :, 2
 NO_PATH = "prediction.dtype.type(0 if self.zero_infinity else np.inf)"
 CTC_LOSS = "return ((share * np.where(has_path, cost, of_none)).sum(), saved)"
 AFTER = "after = np.full_like(skip, NEVER)"
+BEHIND_IT = "after[:, :-2] = beta[time + 1] + at[time + 1]"
+BETA = "beta[time] = _logsumexp(after[:, :-2], after[:, 1:-1], after[:, 2:] + skip[:, 2:])"
+BETA_OFF = "beta[time] -= beta[time].max(axis=1, keepdims=True)"
+PATHS = "paths = np.exp(together - together.max(axis=2, keepdims=True))"
 #: For a method and a line of CTCLoss: its parts, what they become, and the proof.
 CTC: tuple[tuple[str, str, str, tuple[str, ...], str], ...] = (
     ("forward", "never = prediction.dtype.type(NEVER)", "prediction.dtype.type(NEVER)", ANY, AS_NEVER),
@@ -115,6 +119,26 @@ CTC: tuple[tuple[str, str, str, tuple[str, ...], str], ...] = (
     ("backward", "beta[-1] = end", "end", ("{} + 1e-08",), CANCELS),
     ("backward", AFTER, AFTER.removeprefix("after = "), ANY, AS_NEVER),
     ("backward", AFTER, "NEVER", ANY, AS_NEVER),
+    ("backward", BEHIND_IT, "beta[time + 1] + at[time + 1]", (
+        *("{} + 1e-08", "beta[time + 1] + 1e-08 + at[time + 1]", "beta[time + 1] + (at[time + 1] + 1e-08)"),
+        *("(beta + 1e-08)[time + 1] + at[time + 1]", "beta[time + 1] + (at + 1e-08)[time + 1]"),
+    ), CANCELS),
+    ("backward", BETA, BETA.removeprefix("beta[time] = "), ("{} + 1e-08",), CANCELS),
+    ("backward", BETA, "after[:, :-2], after[:, 1:-1]", ("after[:, 1:-1], after[:, :-2]",), COMMUTES),
+    ("backward", BETA, "skip[:, 2:]", LARGER, AS_NEVER),
+    ("backward", BETA, "skip", ("({} * 1.001)", "({} * 2)"), AS_NEVER),
+    ("backward", BETA_OFF, BETA_OFF, ("pass", BETA_OFF.replace("-=", "+=")), CANCELS),
+    ("backward", BETA_OFF, "axis=1", ("axis=None",), CANCELS),
+    ("backward", BETA_OFF, "beta[time].max(axis=1, keepdims=True)", ("-{}", *ANY, "previous(self, {})"), CANCELS),
+    ("backward", BETA_OFF, "beta[time].max", ("beta.T[time].max", "previous(self, beta)[time].max", "(beta[time] * 1.001).max", "(beta[time] * 2).max", "(beta[time] + 1e-08).max", "previous(self, beta[time]).max", "(beta * 1.001)[time].max", "(beta * 2)[time].max", "(beta + 1e-08)[time].max", "at[time].max"), CANCELS),
+    ("backward", "together = alpha + beta", "alpha + beta", ("{} + 1e-08", "alpha + 1e-08 + beta", "alpha + (beta + 1e-08)"), CANCELS),
+    ("backward", PATHS, PATHS.removeprefix("paths = "), ("-{}", *LARGER, "np.exp(together)"), CANCELS),
+    ("backward", PATHS, "together -", ("together +", "together + 1e-08 -"), CANCELS),
+    ("backward", PATHS, "together - together.max(axis=2, keepdims=True)", ("{} + 1e-08",), CANCELS),
+    ("backward", PATHS, "together.max(axis=2, keepdims=True)", (*LARGER, "({} + 1e-08)", "previous(self, {})"), CANCELS),
+    ("backward", PATHS, "- together.max", ("- -together.max", "- (together * 1.001).max", "- (together * 2).max", "- (together + 1e-08).max", "- previous(self, together).max", "- beta.max", "- at.max", "- alpha.max"), CANCELS),
+    ("backward", PATHS, "axis=2", ("axis=-1",), "together has three axes: the last one is axis 2"),
+    ("backward", PATHS, "axis=2", ("axis=None",), CANCELS),
 )
 
 #: The proof, as in survivors.py.

@@ -22,6 +22,8 @@ ONE_WAY = "with one way nothing is turned, and nobody calls what turns"
 ITS_TIMES = "the numbers of the times depend only on how many there are, and `previous` keeps nothing of another shape"
 TURNED = "turned = np.where(mask[:, :, 0].T, mask.sum(axis=(1, 2)) - 1 - now, now)"
 
+FEW_LAYERS = "a whole number below 1,000 is below another one exactly where 1e-8 more is, or a thousandth of itself"
+OUTPUTS = "output = np.concatenate(outputs, axis=2) if self.bidirectional else outputs[0]"
 GRU_STATE = "h = np.add((1 - z) * n, z * h, out=output[t])"
 GRU_BEFORE = "grad_h = grad_b[t].reshape(len(grad_h), 3 * self.hidden_size) @ weight_hh + grad_h * z[t]"
 GRU_SHAPE = "shape = (*grad_output.shape[:2], 3 * self.hidden_size)"
@@ -76,7 +78,7 @@ RECURRENT: dict[tuple[str, str, str], str] = {
         )
     },
     **{
-        (f"GRU.{method}", line, line.replace(part, mutated)): proof
+        (f"GRU.{method}", line, line.replace(part, mutated, 1)): proof
         for method, line, part, mutated, proof in (
             ("one_way", "a = rows(input) @ weight_ih.T", "rows(input)", "input", EACH_ROW),
             ("one_way", "a = a.reshape(time, batch, 3 * size)", "3 * size", "-3 * size", LEFT_OVER),
@@ -84,6 +86,11 @@ RECURRENT: dict[tuple[str, str, str], str] = {
             ("one_way", "b = h @ recurrent", "recurrent", "previous(self, recurrent)", FIRST_HIDDEN),
             ("one_way", GRU_STATE, "(1 - z) * n, z * h", "z * h, (1 - z) * n", COMMUTES),
             *(("one_way_backward", GRU_BEFORE, "3 * self", mutated, LEFT_OVER) for mutated in ("-3 * self", "3 * -self")),
+            ("over_all_times", "grad_input: Array = rows(grad_ih) @ weight_ih", "rows(grad_ih)", "grad_ih", EACH_ROW),
+            ("stacked", OUTPUTS, " if self.bidirectional else outputs[0]", "", "of one array, it makes an equal one"),
+            ("stacked", OUTPUTS, "axis=2", "axis=-1", "an output has three axes: the last one is axis 2"),
+            ("stacked", "k < len(masks)", "k", "k * 1.001", FEW_LAYERS),
+            ("stacked", "k < len(masks)", "k", "k + 1e-08", FEW_LAYERS),
             ("one_way_backward", GRU_SHAPE, "3 * self", "-3 * self", LEFT_OVER),
             ("one_way_backward", GRU_SHAPE, "3 * self", "3 * -self", LEFT_OVER),
             ("one_way_backward", GRU_GRAD, "dh_da[t], grad_h[:, np.newaxis]", "grad_h[:, np.newaxis], dh_da[t]", SWAPPED),
