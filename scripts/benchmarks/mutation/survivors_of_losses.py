@@ -53,6 +53,8 @@ FAR_APART = "without a path the largest is NEVER or a multiple of it, else more 
 REFUSED = "without zero_infinity, a target without a path is refused; tests/losses/test_ctc.py hands one to forward, which is inf"
 NO_ROWS = "no batch of the check is empty; tests/losses/test_edge_shapes.py has such ones"
 
+LAST_AXIS = "there are three axes: the last one is axis 2"
+
 LARGER = "{} * 1.001", "{} * 2"
 ANY = *LARGER, "{} + 1e-08"
 SKIP = "skip = np.full_like(prediction, never, shape=(num_rows, num_states + 2))"
@@ -132,13 +134,13 @@ CTC: tuple[tuple[str, str, str, tuple[str, ...], str], ...] = (
     ("backward", BETA_OFF, "beta[time].max(axis=1, keepdims=True)", ("-{}", *ANY, "previous(self, {})"), CANCELS),
     ("backward", BETA_OFF, "beta[time].max", ("beta.T[time].max", "previous(self, beta)[time].max", "(beta[time] * 1.001).max", "(beta[time] * 2).max", "(beta[time] + 1e-08).max", "previous(self, beta[time]).max", "(beta * 1.001)[time].max", "(beta * 2)[time].max", "(beta + 1e-08)[time].max", "at[time].max"), CANCELS),
     ("backward", "together = alpha + beta", "alpha + beta", ("{} + 1e-08", "alpha + 1e-08 + beta", "alpha + (beta + 1e-08)"), CANCELS),
-    ("backward", PATHS, PATHS.removeprefix("paths = "), ("-{}", *LARGER, "np.exp(together)"), CANCELS),
-    ("backward", PATHS, "together -", ("together +", "together + 1e-08 -"), CANCELS),
+    ("backward", PATHS, PATHS.removeprefix("paths = "), ("-{}", *LARGER), CANCELS),
+    ("backward", PATHS, "together -", ("together + 1e-08 -",), CANCELS),
     ("backward", PATHS, "together - together.max(axis=2, keepdims=True)", ("{} + 1e-08",), CANCELS),
-    ("backward", PATHS, "together.max(axis=2, keepdims=True)", (*LARGER, "({} + 1e-08)", "previous(self, {})"), CANCELS),
-    ("backward", PATHS, "- together.max", ("- -together.max", "- (together * 1.001).max", "- (together * 2).max", "- (together + 1e-08).max", "- previous(self, together).max", "- beta.max", "- at.max", "- alpha.max"), CANCELS),
-    ("backward", PATHS, "axis=2", ("axis=-1",), "together has three axes: the last one is axis 2"),
-    ("backward", PATHS, "axis=2", ("axis=None",), CANCELS),
+    ("backward", PATHS, "together.max(axis=2, keepdims=True)", ("({} + 1e-08)",), CANCELS),
+    ("backward", PATHS, "- together.max", ("- (together + 1e-08).max",), CANCELS),
+    ("backward", PATHS, "axis=2", ("axis=-1",), LAST_AXIS),
+    ("backward", "posterior = paths / paths.sum(axis=2, keepdims=True)", "axis=2", ("axis=-1",), LAST_AXIS),
 )
 
 #: The proof, as in survivors.py.

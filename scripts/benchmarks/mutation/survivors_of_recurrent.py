@@ -23,6 +23,8 @@ ITS_TIMES = "the numbers of the times depend only on how many there are, and `pr
 TURNED = "turned = np.where(mask[:, :, 0].T, mask.sum(axis=(1, 2)) - 1 - now, now)"
 
 FEW_LAYERS = "a whole number below 1,000 is below another one exactly where 1e-8 more is, or a thousandth of itself"
+OTHER_LAYER = "the two layers run in turn, their gradients have other sizes, and `previous` keeps nothing of another shape"
+INPUTS = "grad = np.add(*grad_inputs) if self.bidirectional else grad_inputs[0]"
 OUTPUTS = "output = np.concatenate(outputs, axis=2) if self.bidirectional else outputs[0]"
 GRU_STATE = "h = np.add((1 - z) * n, z * h, out=output[t])"
 GRU_BEFORE = "grad_h = grad_b[t].reshape(len(grad_h), 3 * self.hidden_size) @ weight_hh + grad_h * z[t]"
@@ -88,9 +90,13 @@ RECURRENT: dict[tuple[str, str, str], str] = {
             *(("one_way_backward", GRU_BEFORE, "3 * self", mutated, LEFT_OVER) for mutated in ("-3 * self", "3 * -self")),
             ("over_all_times", "grad_input: Array = rows(grad_ih) @ weight_ih", "rows(grad_ih)", "grad_ih", EACH_ROW),
             ("stacked", OUTPUTS, " if self.bidirectional else outputs[0]", "", "of one array, it makes an equal one"),
+            ("stacked_backward", INPUTS, "np.add(*grad_inputs)", "previous(self, np.add(*grad_inputs))", OTHER_LAYER),
             ("stacked", OUTPUTS, "axis=2", "axis=-1", "an output has three axes: the last one is axis 2"),
-            ("stacked", "k < len(masks)", "k", "k * 1.001", FEW_LAYERS),
-            ("stacked", "k < len(masks)", "k", "k + 1e-08", FEW_LAYERS),
+            *(
+                (method, f"k < len({masks})", "k", mutated, FEW_LAYERS)
+                for method, masks in (("stacked", "masks"), ("stacked_backward", "saved.masks"))
+                for mutated in ("k * 1.001", "k + 1e-08")
+            ),
             ("one_way_backward", GRU_SHAPE, "3 * self", "-3 * self", LEFT_OVER),
             ("one_way_backward", GRU_SHAPE, "3 * self", "3 * -self", LEFT_OVER),
             ("one_way_backward", GRU_GRAD, "dh_da[t], grad_h[:, np.newaxis]", "grad_h[:, np.newaxis], dh_da[t]", SWAPPED),
