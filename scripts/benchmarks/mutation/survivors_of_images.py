@@ -16,6 +16,9 @@ OF_SHAPE = "the matrices depend on the shape of the input alone"
 
 SAME_AXIS = "of three axes the middle one stays: it is that of the channels, and all others are gone through alike"
 
+BIAS_SUM = "np.sum(grad_output, axis=(0, *range(2, grad_output.ndim)), out=self.grad.bias)"
+ADD_BIAS = "output += self.param.bias[:, *[np.newaxis] * self.num_dims]"
+
 #: The proof, as in survivors.py.
 IMAGES: dict[tuple[str, str, str], str] = {
     ("AvgPool1d._count", "self.divisor is not None", "False"): NO_DIVISOR,
@@ -53,6 +56,16 @@ IMAGES: dict[tuple[str, str, str], str] = {
             ("matrices", "yield matrix", "matrix"),
         )
     },
-    ("ConvTranspose1d.forward", "self._add_bias(output)", "self._add_bias(output.T)"): SAME_AXIS,
-    ("ConvTranspose1d.backward_parameters", "self._write_grad_bias(grad_output)", "self._write_grad_bias(grad_output.T)"): SAME_AXIS,
+    **{
+        (f"{name}.{method}", line, line.replace(part, f"{part}.T")): SAME_AXIS
+        for name, method, line, part in (
+            *((name, "forward", "self._add_bias(output)", "output") for name in ("Conv1d", "ConvTranspose1d")),
+            *(
+                (name, "backward_parameters", "self._write_grad_bias(grad_output)", "grad_output")
+                for name in ("Conv1d", "ConvTranspose1d")
+            ),
+            ("Conv1d", "_write_grad_bias", BIAS_SUM, "sum(grad_output"),
+        )
+    },
+    ("Conv1d._add_bias", ADD_BIAS, ADD_BIAS.replace(" * self.num_dims", "")): "an image has one dimension",
 }

@@ -53,6 +53,8 @@ FAR_APART = "without a path the largest is NEVER or a multiple of it, else more 
 REFUSED = "without zero_infinity, a target without a path is refused; tests/losses/test_ctc.py hands one to forward, which is inf"
 NO_ROWS = "no batch of the check is empty; tests/losses/test_edge_shapes.py has such ones"
 
+ALL_BLANK = "all of it is the blank, and `previous` keeps nothing of another shape"
+STATES = "state = np.full_like(target, self.blank, shape=(len(target), 2 * target.shape[1] + 1))"
 LAST_AXIS = "there are three axes: the last one is axis 2"
 
 LARGER = "{} * 1.001", "{} * 2"
@@ -117,6 +119,7 @@ CTC: tuple[tuple[str, str, str, tuple[str, ...], str], ...] = (
     ("forward", f"of_none = {NO_PATH}", "0 if self.zero_infinity else np.inf", ("0",), REFUSED),
     ("forward", f"of_none = {NO_PATH}", "np.inf", ("-{}", *ANY), REFUSED),
     ("forward", CTC_LOSS, "of_none", ("-{}", *LARGER), REFUSED),
+    ("states", STATES, STATES.removeprefix("state = "), ("previous(self, {})",), ALL_BLANK),
     ("backward", "beta[-1] = end", "end", LARGER, AS_NEVER),
     ("backward", "beta[-1] = end", "end", ("{} + 1e-08",), CANCELS),
     ("backward", AFTER, AFTER.removeprefix("after = "), ANY, AS_NEVER),
