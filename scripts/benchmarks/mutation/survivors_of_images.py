@@ -1,7 +1,5 @@
 """Mutants of the layers of images that compute the same: each with the proof."""
 
-# ruff: noqa: E501 - a line of the package is cited as it is
-
 from __future__ import annotations
 
 NO_DIVISOR = "AvgPool1d has no divisor of its own"
