@@ -94,10 +94,12 @@ class Claim(ABC):
 
     def _is_hopeless(self, pair: Pair, num_measured: int) -> bool:
         """Whether more measurements would not explain the pair. In float64, where no jump excuses a number, the first
-        one decides, if it shows any rounding: a draw shows less than a millionth of it once in a million.
+        one decides, if it shows any rounding: a draw shows less than a millionth of it once in a million. Of a loss it
+        doesn't: the rounding of an almost perfect prediction shows only where the prediction has become small enough.
         """
         name, rounding = pair.quantity.name, self._rounding
-        decides = num_measured >= NUM_PERTURBATIONS or (self.dtype == DOUBLE and rounding.effect(name, DOUBLE) > 0)
+        by_one = self.dtype == DOUBLE and rounding.effect(name, DOUBLE) > 0 and not self.of_loss([pair])
+        decides = num_measured >= NUM_PERTURBATIONS or by_one
         return decides and rounding.is_far(name, pair.ours)
 
     def _explained(self, failed: Sequence[Pair]) -> frozenset[str]:

@@ -9,10 +9,10 @@ and the effects are measured.
 A layer of ours may have other terms than torch's: a backward that uses the saved output has 1 + y where torch takes
 exp(x). So our own arithmetic of a layer is moved, too, in float64.
 
-A layer's terms, ours and torch's, count up to the largest number of the whole tensor and of the layer's input, or
-grad_output: so nothing excuses more than a few roundings of what the layer got and made. Beyond that, moves are no
-measure: a probability of exactly 1 is moved, too, though nothing was rounded, and the gradient of a score, which is
-exactly 0 there, becomes as large as the move, times a key.
+A layer's terms, ours and torch's, count up to the largest number of the whole tensor and of what the layer made it
+of: its input, grad_output, or for a parameter the products of both. So nothing excuses more than a few roundings of
+what the layer got and made. Beyond that, moves are no measure: a probability of exactly 1 is moved, too, though nothing
+was rounded, and the gradient of a score, which is exactly 0 there, becomes as large as the move, times a key.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def within_terms(double: Twin, step: Proof, failed: Sequence[Pair], parts: Seque
             return False
         largest = float(terms[tensor][key].max())
         if calls := ran.get(pair.quantity.layer):
-            largest = min(largest, max(_largest(_given(calls, tensor)), _largest(truth[tensor])))
+            largest = min(largest, max(_largest_given(calls, tensor), _largest(truth[tensor])))
         return distance(pair.ours, truth[tensor][key]) <= MARGIN * eps_of(pair.ours.dtype) * largest
 
     # Measuring the terms takes many reruns. No terms, however large, excuse what is beyond the layer's own numbers.
@@ -115,11 +115,16 @@ def _that_ran(step: Proof) -> list[LayerCalls]:
     return [calls for calls in step.recorded.layers if calls.grad_output is not None]
 
 
-def _given(calls: LayerCalls, tensor: str) -> Array:
-    """What the layer makes this tensor of: its input, or grad_output."""
-    given = calls.input if tensor.endswith(".output") else calls.grad_output
-    assert given is not None  # it ran
-    return given
+def _largest_given(calls: LayerCalls, tensor: str) -> float:
+    """The largest number of what the layer makes this tensor of: its input, or grad_output. A parameter's gradient is
+    made of products of both, unless the input is indices.
+    """
+    assert calls.input is not None  # it ran
+    assert calls.grad_output is not None
+    if tensor.endswith(".output"):
+        return _largest(calls.input)
+    is_product = not tensor.endswith(".grad_input") and calls.input.dtype.kind == "f"
+    return _largest(calls.grad_output) * (max(1.0, _largest(calls.input)) if is_product else 1.0)
 
 
 def _largest(array: Array) -> float:

@@ -12,6 +12,7 @@ from nets import batch, break_gradient, net, replace_method
 
 from nn_manual import (
     SGD,
+    CrossEntropyLoss,
     GradientMismatch,
     Layer,
     Linear,
@@ -196,6 +197,17 @@ def test_a_slope_that_vanished_beside_torchs_is_rounding() -> None:
     report = check_gradients(model, MSELoss(), np.full((1, 1), 710.0), np.full((1, 1), -1e5))
     assert report.agrees
     assert "0.grad_input" in report.rounding
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_gradient_of_an_almost_perfect_prediction_is_rounding(seed: int) -> None:
+    """Scores hundreds apart: where the label leads, ours is 1e-200, and torch's 1 - 1. Of four predictions that get
+    smaller, only the last ones show what torch's loses there.
+    """
+    generator = np.random.default_rng(seed)
+    input, target = 1e3 * generator.standard_normal((14, 4)), generator.integers(0, 3, 14)
+    model = Sequential(Linear(4, 3), seed=seed, dtype="float64")
+    assert check_gradients(model, CrossEntropyLoss(), input, target).agrees
 
 
 def test_beside_a_wrong_formula_no_rounding_is_measured_that_no_report_needs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,16 @@ import torch
 from every_component import into_domain
 from slow_cases import crossed
 
-from nn_manual import BatchNorm2d, CausalSelfAttention, Layer, Linear, Sequential, check_gradients
+from nn_manual import (
+    BatchNorm2d,
+    CausalSelfAttention,
+    Layer,
+    Linear,
+    MultiMarginLoss,
+    Sequential,
+    SpectralNorm,
+    check_gradients,
+)
 from nn_manual.arrays import DTYPES, Array, Domain
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.targets import draw_target
@@ -149,6 +158,17 @@ def test_in_a_small_part_no_more_is_excused_than_a_few_roundings_of_its_terms(dt
     assert right.agrees, str(right)
     wrong = check_gradients(Sequential(Wrong(), dtype=dtype), UpstreamLoss(), input, grad_output)
     assert [failure.name for failure in wrong.failures] == ["0.grad_input[0, :]"]
+
+
+@pytest.mark.parametrize("seed", [15, 50])
+def test_the_terms_of_a_parameter_are_products_of_the_input(seed: int) -> None:
+    """The weight of one number, divided by its norm, has the gradient 0: ours is, torch's is a difference of numbers a
+    hundred times as large as grad_output.
+    """
+    generator = np.random.default_rng(seed)
+    input, target = 100 * generator.standard_normal((5, 1)), generator.integers(0, 3, 5)
+    net = Sequential(SpectralNorm(Linear(1, 1)), Linear(1, 3), seed=seed, dtype="float64")
+    assert check_gradients(net, MultiMarginLoss(), input, target).agrees
 
 
 def test_no_layer_excuses_more_than_what_it_got_and_made() -> None:
