@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Reversible
+from collections.abc import Callable, Iterator, Mapping, Reversible, Sequence
 from numbers import Real
 from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, Protocol, TypeAlias
@@ -140,22 +140,22 @@ def over_time(num_steps: int, *, backward: bool = False) -> Reversible[int]:
 class Padded:
     """Sequences of different lengths, as torch.nn.utils.rnn.pad_sequence puts them together, and their lengths.
 
-        input = Padded(array, lengths)      # array (batch, time, ...), lengths (batch,), int64, from 1 to time
+        input = Padded(array, lengths)      # array (batch, time, ...), lengths (batch,), integers, from 1 to time
         trainer.train_step(input, target)
 
     It goes wherever an input goes: into a model, a Trainer, Examples, a check. `input[rows]` has these sequences. The
     layers get the array; those that heed lengths, as PaddedLSTM does, have them beside it, and must get as many times
-    as the array has. To them the numbers of the padding don't matter; other layers compute with these.
+    as the array has. To them the numbers of the padding don't matter; other layers compute with these, so they must be
+    finite. Both may be lists. The lengths become int64; `fit` and `evaluate` convert the array as one without lengths.
 
-    Raises TypeError for an array that is none and for lengths that aren't int64, ValueError for lengths of another
-    shape or out of range.
+    Raises TypeError for lengths that aren't integers, ValueError for lists of different lengths, and for lengths of
+    another shape or out of range.
     """
 
-    def __init__(self, array: Array, lengths: Array) -> None:
-        if not isinstance(array, np.ndarray):
-            raise TypeError(f"Padded takes an array (batch, time, ...), not a {type(array).__name__}")
-        if not isinstance(lengths, np.ndarray) or lengths.dtype != np.int64:
-            raise TypeError(f"lengths must be an int64 array, not {getattr(lengths, 'dtype', type(lengths).__name__)}")
+    def __init__(self, array: Array | Sequence[Any], lengths: Array | Sequence[int]) -> None:
+        array, lengths = as_array("array", array), as_array("array of lengths", lengths)
+        if lengths.dtype.kind not in "iu":
+            raise TypeError(f"lengths must be integers, not {lengths.dtype}")
         if array.ndim < 2 or lengths.shape != array.shape[:1]:
             raise ValueError(
                 f"lengths must have one number for each sequence of an array (batch, time, ...), not the shape "
@@ -165,7 +165,7 @@ class Padded:
         if wrong.any():
             index = int(wrong.argmax())
             raise ValueError(f"lengths must be from 1 to {array.shape[1]}; lengths[{index}] is {lengths[index]}")
-        self.array, self.lengths = array, lengths
+        self.array, self.lengths = array, lengths.astype(np.int64, copy=False)
 
     @property
     def shape(self) -> Shape:
@@ -206,6 +206,18 @@ class Padded:
 
     def __repr__(self) -> str:
         return f"Padded({self.array!r}, {self.lengths!r})"
+
+
+def as_array(name: str, values: Any) -> Array:
+    """An array as it is, or what NumPy makes of lists. Raises ValueError, with the name, for lists of different
+    lengths.
+    """
+    if isinstance(values, np.ndarray):
+        return values
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"the {name} is no array of numbers: {error}") from error
 
 
 def unpadded(input: Array | Padded) -> Array:

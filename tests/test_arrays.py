@@ -131,17 +131,32 @@ def test_lengths_that_do_not_fit(lengths: Array, message: str) -> None:
         Padded(ARRAY, lengths)
 
 
-def test_lengths_are_int64() -> None:
-    with pytest.raises(TypeError, match=r"^lengths must be an int64 array, not int32$"):
-        Padded(ARRAY, LENGTHS.astype(np.int32))
-    with pytest.raises(TypeError, match=r"^lengths must be an int64 array, not list$"):
-        Padded(ARRAY, [3, 1, 2, 3])  # type: ignore[arg-type]  # what somebody may pass
+def test_lengths_become_int64() -> None:
+    for lengths in (LENGTHS.astype(np.int32), LENGTHS.astype(np.uint8), LENGTHS.tolist()):
+        padded = Padded(ARRAY, lengths)
+        assert padded.lengths.dtype == np.int64
+        assert padded.lengths.tolist() == LENGTHS.tolist()
+    assert Padded(ARRAY, LENGTHS).lengths is LENGTHS
+    for wrong, words in [(LENGTHS.astype(float), "float64"), (LENGTHS > 1, "bool"), ([3, 1.0, 2, 3], "float64")]:
+        with pytest.raises(TypeError, match=f"^lengths must be integers, not {words}$"):
+            Padded(ARRAY, wrong)
+    with pytest.raises(ValueError, match=rf"^lengths must be from 1 to 3; lengths\[0\] is {2**64 - 1}$"):
+        Padded(ARRAY, np.array([2**64 - 1, 1, 2, 3], np.uint64))
+
+
+def test_padded_lists() -> None:
+    padded = Padded(ARRAY.tolist(), LENGTHS.tolist())
+    assert np.array_equal(padded.array, ARRAY)
+    with pytest.raises(ValueError, match=r"^the array is no array of numbers: setting an array element with a seq"):
+        Padded([[[1], [2]], [[1]]], [2, 1])
+    with pytest.raises(ValueError, match=r"^the array of lengths is no array of numbers: setting"):
+        Padded(ARRAY, [3, [1], 2, 3])  # type: ignore[list-item]  # what somebody may pass
+    with pytest.raises(ValueError, match=r"^lengths must have one number .*, not the shape \(1,\) for \(\)$"):
+        Padded(None, [1])  # type: ignore[arg-type]  # what somebody may pass
 
 
 def test_what_padded_sequences_are_not() -> None:
     padded = Padded(ARRAY, LENGTHS)
-    with pytest.raises(TypeError, match=r"^Padded takes an array \(batch, time, \.\.\.\), not a list$"):
-        Padded(ARRAY.tolist(), LENGTHS)  # type: ignore[arg-type]  # what somebody may pass
     for index in (3, (0, 1)):
         with pytest.raises(TypeError, match=r"^Padded takes the rows that it is to have, a slice or an array of ind"):
             padded[index]

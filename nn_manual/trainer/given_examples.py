@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array, Padded, check_arrays, check_unmasked
+from nn_manual.arrays import Array, Padded, as_array, check_arrays, check_unmasked
 from nn_manual.data import Examples
 from nn_manual.losses import Loss
 from nn_manual.losses.base import takes_numbers
@@ -15,9 +15,9 @@ from nn_manual.model import Sequential
 
 def examples_of(given: Any, model: Sequential, loss: Loss) -> Examples:
     """The Examples that are given; or a pair of inputs and targets, made into arrays of the dtypes that the model and
-    losses take: int64 for classes and indices, and the model's dtype for other numbers. Raises TypeError for anything
-    else, and ValueError where they aren't equally many, a number is masked or isn't finite in the model's dtype, or an
-    integer is 2**63 or more.
+    losses take: int64 for classes and indices, and the model's dtype for other numbers. The array of an input that is
+    Padded is made in the same way, padding and all. Raises TypeError for anything else, and ValueError where they
+    aren't equally many, a number is masked or isn't finite in the model's dtype, or an integer is 2**63 or more.
     """
     if isinstance(given, Examples):
         check_arrays(input=given.input, target=given.target)
@@ -26,9 +26,7 @@ def examples_of(given: Any, model: Sequential, loss: Loss) -> Examples:
         kind = f"{type(given).__name__}" + (f" of {len(given)}" if isinstance(given, tuple | list) else "")
         raise TypeError(f"examples are a pair, (input, target), and not {kind}")
     input, target = given
-    input = input if isinstance(input, Padded) else _as_array("input", input, model)
-    if isinstance(input, np.ndarray) and input.dtype.kind == "i" and not isinstance(model.domain, range):
-        input = input.astype(model.dtype)
+    input = _as_input(input, model)
     target = _as_array("target", target, model)
     if target.dtype.kind == "i" and takes_numbers(loss):
         target = target.astype(model.dtype)
@@ -37,12 +35,16 @@ def examples_of(given: Any, model: Sequential, loss: Loss) -> Examples:
     return Examples(input, target)
 
 
-def _as_array(name: str, values: Any, model: Sequential) -> Any:
+def _as_input(values: Any, model: Sequential) -> Any:
+    if isinstance(values, Padded):
+        return Padded(_as_input(values.array, model), values.lengths)
+    array = _as_array("input", values, model)
+    return array.astype(model.dtype) if array.dtype.kind == "i" and not isinstance(model.domain, range) else array
+
+
+def _as_array(name: str, values: Any, model: Sequential) -> Array:
     check_unmasked(name, values)
-    try:
-        array = np.asarray(values)
-    except ValueError as error:  # lists of different lengths
-        raise ValueError(f"the {name} is no array of numbers: {error}") from error
+    array = as_array(name, values)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"the {name} has dtype {array.dtype}, and must be numbers")
     if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:

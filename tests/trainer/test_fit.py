@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nn_manual import SGD, CrossEntropyLoss, Examples, Layer, Linear, MSELoss, ReLU, Sequential, Trainer
+from nn_manual import (
+    SGD,
+    CrossEntropyLoss,
+    Embedding,
+    Examples,
+    Layer,
+    Linear,
+    MSELoss,
+    Padded,
+    PaddedGRU,
+    PaddedTimePool,
+    ReLU,
+    Sequential,
+    Trainer,
+)
 from nn_manual.arrays import Array
 from nn_manual.optim import ReduceLROnPlateau
 
@@ -63,6 +78,45 @@ def test_lists_and_other_dtypes_are_taken() -> None:
     assert regression.evaluate(([[1, 2, 3]], [[0.5]])).loss > 0
     assert regression.evaluate(([[1, 2, 3]], [[1]])).loss > 0
     assert len(list(regression.epoch(([[1, 2, 3], [3, 2, 1]], [[0.5], [1]]), 1, seed=0, epoch=0))) == 2
+
+
+def padded_trainer(*, of_ids: bool = False) -> Trainer:
+    model = Sequential(*[Embedding(5, 3)] * of_ids, PaddedGRU(3, 4), PaddedTimePool(), Linear(4, 2), seed=0)
+    return Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.2))
+
+
+def test_padded_lists_and_other_dtypes_are_taken() -> None:
+    """As those without lengths."""
+    lengths, ids = np.arange(8) % 3 + 1, np.arange(24).reshape(8, 3) % 5
+    input, target = np.random.default_rng(0).standard_normal((8, 3, 3), np.float32), np.arange(8) % 2
+    of_numbers = [
+        Padded(input, lengths),
+        Padded(input.astype(np.float64), lengths.astype(np.int32)),
+        Padded(input.tolist(), lengths.tolist()),
+    ]
+    of_integers = [Padded(np.rint(input), lengths), Padded(np.rint(input).astype(np.int8), lengths)]
+    of_ids = [Padded(ids, lengths), Padded(ids.astype(np.int32), lengths), Padded(ids.tolist(), lengths)]
+    for inputs in of_numbers, of_integers, of_ids:
+        found = []
+        for each in inputs:
+            own = padded_trainer(of_ids=inputs is of_ids)
+            (record,) = own.fit((each, target), (each, target), epochs=1, batch_size=4, verbose=False)
+            found.append((record["train_loss"], record["validation_loss"], own.evaluate((each, target)).loss))
+        assert found == [found[0]] * len(found)
+
+
+@pytest.mark.parametrize("as_examples", [True, False])
+def test_padded_numbers_must_be_finite_and_the_padding_too(*, as_examples: bool) -> None:
+    target = np.arange(8) % 2
+    for index in [(5, 0, 1), (5, 2, 1)]:  # the sequence has length 2
+        input = np.zeros((8, 3, 3), np.float32)
+        input[index] = np.nan
+        padded, own = Padded(input, np.full(8, 2)), padded_trainer()
+        given = Examples(padded, target) if as_examples else (padded, target)
+        message = f"the input holds nan at index {index}: numbers must be finite"
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            own.fit(given, epochs=1, batch_size=4, verbose=False)
+        assert own.num_steps == 0
 
 
 def test_it_stops_early_and_lowers_the_lr(capsys: pytest.CaptureFixture[str]) -> None:
