@@ -10,6 +10,7 @@ import numpy as np
 from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.losses.base import Loss
 from nn_manual.losses.elementwise import ElementwiseLoss, check_values, check_weights
+from nn_manual.messages.text import counted
 
 #: torch.nn.BCELoss takes no logarithm below this: a probability of 0 would have an infinite loss.
 SMALLEST_LOGARITHM = -100
@@ -18,19 +19,20 @@ SMALLEST_VARIANCE = float(np.float32(1e-12))
 
 
 def check_num_outputs(loss: Loss, prediction: Array, **weights: list[float] | None) -> None:
-    """Raise ValueError if a setting has not one number for each output, the prediction's last dimension."""
+    """Raise ValueError if a setting has neither one number nor one for each output, the prediction's last dimension."""
     num_outputs = prediction.shape[-1] if prediction.ndim else 1
     for name, given in weights.items():
-        if given is not None and len(given) != num_outputs:
+        if given is not None and len(given) not in (1, num_outputs):
             raise ValueError(
-                f"{type(loss).__name__}: {name} has {len(given)} numbers, the prediction {num_outputs} outputs"
+                f"{type(loss).__name__}: {name} has {counted(len(given), 'number')}, the prediction "
+                f"{counted(num_outputs, 'output')}: it takes one number for each output, or one for all"
             )
 
 
 @dataclass(eq=False)
 class OfProbability(ElementwiseLoss):
     """A loss whose target is the probability that the answer is yes: 1, 0, or between. `weight` has a number for each
-    output; None means 1 for each.
+    output, or one for all; None means 1 for each.
     """
 
     weight: list[float] | None = None
@@ -159,7 +161,8 @@ class BCEWithLogitsLoss(OfLogits):
         grad_target     = weight * ((pos_weight - 1) * surprise_if_yes - prediction) / N   where reduction = mean
         grad_target     = weight * ((pos_weight - 1) * surprise_if_yes - prediction)       where reduction = sum
 
-    pos_weight has a number for each output, too: how much more a yes weighs than a no.
+    weight and pos_weight have a number for each output, the last dimension, or one for all, as for masks of images.
+    pos_weight is how much more a yes weighs than a no.
 
     Derivation: yes = 1 / (1 + exp(-x)) and no = 1 - yes = 1 / (1 + exp(x)), so -log(yes) = log(1 + exp(-x)) and
     -log(no) = log(1 + exp(x)). Their derivatives are -exp(-x) / (1 + exp(-x)) = -no and exp(x) / (1 + exp(x)) = yes,

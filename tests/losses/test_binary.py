@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from loss_results import assert_as_torch, our_results, torch_results
 
+from nn_manual import SGD, Conv2d, Sequential, Trainer
+from nn_manual.arrays import Shape
 from nn_manual.losses import BCELoss, BCEWithLogitsLoss, Loss, MultiLabelSoftMarginLoss
 
 each_class = pytest.mark.parametrize("loss_class", [BCELoss, BCEWithLogitsLoss, MultiLabelSoftMarginLoss])
@@ -68,7 +71,8 @@ def test_a_target_is_a_probability(loss_class: Any) -> None:
 
 @each_class
 def test_a_weight_for_each_output(loss_class: Any) -> None:
-    with pytest.raises(ValueError, match="weight has 2 numbers, the prediction 3 outputs"):
+    words = "weight has 2 numbers, the prediction 3 outputs: it takes one number for each output, or one for all"
+    with pytest.raises(ValueError, match=f"^{loss_class.__name__}: {words}$"):
         loss_class(weight=[1.0, 2]).check_target(np.zeros((2, 3)), np.zeros((2, 3)))
     with pytest.raises(ValueError, match="weight must be finite and at least 0, not -1, that of output 1"):
         loss_class(weight=[1, -1])
@@ -76,11 +80,43 @@ def test_a_weight_for_each_output(loss_class: Any) -> None:
         loss_class(weight=[])
 
 
+ONE_FOR_ALL: list[Loss] = [
+    *(BCELoss("mean", [0.3]), BCELoss("sum", [3.0]), MultiLabelSoftMarginLoss("sum", [3.0])),
+    *(BCEWithLogitsLoss(pos_weight=[2.0]), BCEWithLogitsLoss("sum", [0.3], [2.0])),
+]
+
+
+@pytest.mark.parametrize("loss", ONE_FOR_ALL, ids=repr)
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 1, 5, 5), (4, 2, 5, 3)], ids=str)
+def test_one_number_weighs_all_outputs(loss: Any, shape: Shape) -> None:
+    """As torch broadcasts it; and as a number for each output, each of them the same."""
+    generator = np.random.default_rng(0)
+    prediction, target = generator.random(shape), generator.random(shape).round()
+    loss.check_target(prediction, target)
+    assert_as_torch(loss, prediction, target)
+    names = [name for name in ("weight", "pos_weight") if getattr(loss, name, None)]
+    each = replace(loss, **{name: getattr(loss, name) * shape[-1] for name in names})
+    ours, those = our_results(loss, prediction, target), our_results(each, prediction, target)
+    for name in ours:
+        np.testing.assert_array_equal(ours[name], those[name])
+
+
+def test_one_number_weighs_masks_of_images_checked_and_compiled() -> None:
+    generator = np.random.default_rng(0)
+    input, mask = generator.standard_normal((8, 2, 5, 5)), generator.random((8, 1, 5, 5)) > 0.5
+    losses = []
+    for settings in ({"check_every": 0}, {"check_every": 1}, {"check_every": 0, "compiled": True}):
+        model = Sequential(Conv2d(2, 1, 3, padding=1), seed=0, dtype="float64")
+        trainer = Trainer(model, BCEWithLogitsLoss(pos_weight=[2.0]), SGD(model, lr=0.1), **settings)
+        losses.append([step.loss for step in trainer.epoch((input, mask), 4, seed=0, epoch=0)])
+        assert losses[-1] == pytest.approx(losses[0], rel=1e-12)
+
+
 def test_other_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="pos_weight must be finite and at least 0, not inf, that of output 0"):
         BCEWithLogitsLoss(pos_weight=[np.inf])
-    with pytest.raises(ValueError, match="pos_weight has 1 numbers, the prediction 2 outputs"):
-        BCEWithLogitsLoss(pos_weight=[2.0]).check_target(np.zeros((3, 2)), np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="pos_weight has 2 numbers, the prediction 1 output: it takes one number for"):
+        BCEWithLogitsLoss(pos_weight=[2.0, 1.0]).check_target(np.zeros((3, 1)), np.zeros((3, 1)))
     with pytest.raises(ValueError, match="MultiLabelSoftMarginLoss takes predictions"):
         MultiLabelSoftMarginLoss().check_target(np.zeros(()), np.zeros(()))
 
