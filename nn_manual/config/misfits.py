@@ -73,14 +73,14 @@ def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], erro
     fit.dtype = np.dtype(arguments.get("dtype", RunConfig.dtype))
     fit.ties(arguments["model"], arguments.get("tied", []))
     data: Dataset | None = arguments.get("data")
-    known = None if data is None else data.example_shape
+    known, num_classes = (None, None) if data is None else (data.example_shape, data.num_classes)
     shape = fit.model(arguments["model"], "model", None if known is None else (fit.batch_size, *known))
     loss: Loss | None = arguments.get("loss")
     if loss is not None and (reason := lost_setting(loss, fit.dtype)):
         fit.add("loss", reason)
-    # Targets that don't belong to places may have any shape: only the data shows it.
-    if shape is not None and data is not None and data.num_classes is not None and loss is not None and loss.has_places:
-        fit.loss(loss, arguments["model"], shape, np.zeros(1, np.int64), data.num_classes)
+    # Targets that don't belong to places may have any shape, and so may those of a file: only the data shows it.
+    if shape is not None and known is not None and num_classes is not None and loss is not None and loss.has_places:
+        fit.loss(loss, arguments["model"], shape, np.zeros(1, np.int64), num_classes)
 
 
 class _Fit:

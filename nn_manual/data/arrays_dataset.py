@@ -8,14 +8,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from nn_manual.arrays import Array
 from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.categories import Categories
 from nn_manual.data.csv_files import CsvForm, read_csv
 from nn_manual.data.csv_records import STANDARD_INPUT
 from nn_manual.data.held_out import check_validation_fraction
 from nn_manual.data.npz_files import read_npz, read_padded
-from nn_manual.data.prepared import fill, held_out_of, numbers_of, with_names_of
+from nn_manual.data.prepared import fill, held_out_of, joined, numbers_of, with_names_of
 from nn_manual.data.split import split_examples
 from nn_manual.data.tables import Kind, Part, Table
 from nn_manual.data.transform import Transform
@@ -25,6 +24,8 @@ Task = Literal["classification", "regression", "labels"]
 Missing = Literal["mean", "drop"]
 #: Which numbers a target has.
 OF_TASK = {"classification": Kind.CLASSES, "regression": Kind.NUMBERS, "labels": Kind.LABELS}
+#: Each class has a name, in memory and in a run's data.json: a typing error in their number must not fill either.
+MOST_CLASSES = 1 << 20
 #: A config can't hold the character itself.
 TAB = "tab"
 
@@ -46,6 +47,9 @@ class Arrays(Dataset):
 
     In an .npz, an example may have several classes, (examples, ...): one for each time or pixel, or labels in their
     order. Then -100 stands for none, as in the losses, and class 0 needn't occur: it is the blank of CTCLoss.
+
+    `num_classes` says how many classes there are, of which some may not occur, as the tokens of a fixed vocabulary. A
+    class from `num_classes` on is refused.
 
     Other numbers are taken as they are, unless `standardize`: then the input's columns, and a regression's targets, are
     standardised by the training part. With `integer_input` the inputs are indices, such as words or categories: each
@@ -76,6 +80,7 @@ class Arrays(Dataset):
     stratify: bool = False
     validation_file: Path | None = None
     delimiter: str | None = None
+    num_classes: int | None = None
 
     def __post_init__(self) -> None:
         self.file = _checked_file("file", self.file)
@@ -147,6 +152,10 @@ class Arrays(Dataset):
             raise ValueError("validation_file must be of the same kind as file")
         if self.stratify and self.task != "classification":
             raise ValueError("stratify must be false where the targets are no classes")
+        if self.num_classes is not None and self.task != "classification":
+            raise ValueError("num_classes must be null where the targets are no classes")
+        if self.num_classes is not None and not 1 <= self.num_classes <= MOST_CLASSES:
+            raise ValueError(f"num_classes must be from 1 to {MOST_CLASSES:,}, not {self.num_classes:,}")
 
     def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
         """Read the file, check every number in it and split it by `seed`. Raises DataError, which names the place."""
@@ -156,13 +165,13 @@ class Arrays(Dataset):
         # Where training filled nothing, there is nothing to fill with.
         fills = self.missing == "mean" and (transform is None or transform.filled is not None)
         table, source = self._read(self.file, wide, transform or Transform(), fills=fills), str(self.file)
-        known = with_names_of(table, transform or Transform(), source)
+        known = with_names_of(table, transform or Transform(), source, self.num_classes)
         examples, is_validation = Examples(numbers_of(table.input), table.target.array), None
         if self.validation_file is not None:
             other = self._read(self.validation_file, table.input.dtype, known, fills=fills)
             with_names_of(other, known, str(self.validation_file))
             others = Examples(numbers_of(other.input), other.target.array)
-            examples, is_validation = _joined(examples, others, str(self.validation_file))
+            examples, is_validation = joined(examples, others, str(self.validation_file))
         elif self.stratify or self.missing == "mean" or table.input.categories or table.target.categories:
             is_validation = held_out_of(table, self.validation_fraction, seed, source, stratify=self.stratify)
         if fills:
@@ -219,17 +228,6 @@ class Arrays(Dataset):
     def character(self) -> str | None:
         """The delimiter itself."""
         return "\t" if self.delimiter == TAB else self.delimiter
-
-
-def _joined(examples: Examples, others: Examples, source: str) -> tuple[Examples, Array]:
-    """Both, one after the other, and which of them are the others. Raises DataError for others of another shape."""
-    for what, own, its in zip(("input", "target"), examples, others, strict=True):
-        if own.shape[1:] != its.shape[1:]:
-            words = f"has shape {its.shape[1:]}, in training {own.shape[1:]}"
-            raise DataError(f"{source}: the {what} of an example {words}")
-    pairs = zip(examples, others, strict=True)
-    are_others = np.repeat([False, True], [len(examples.target), len(others.target)])
-    return Examples(*(np.concatenate(pair) for pair in pairs)), are_others
 
 
 def _names(names: str | list[str] | None) -> list[str]:

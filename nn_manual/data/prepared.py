@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.data.base import Examples
 from nn_manual.data.categories import one_hot
 from nn_manual.data.held_out import held_out, held_out_of_each, keep_each_value
 from nn_manual.data.reading import SLICE_SIZE
@@ -14,12 +15,13 @@ from nn_manual.errors import DataError
 from nn_manual.messages.text import counted, quoted
 
 
-def with_names_of(table: Table, known: Transform, source: str) -> Transform:
+def with_names_of(table: Table, known: Transform, source: str, num_classes: int | None = None) -> Transform:
     """What is `known` from training, with the names of the table's columns, of its classes, if it has any, and of the
-    names in its columns. Raises DataError for a class that training didn't have, and for a column of names without any.
+    names in its columns. Where `num_classes` says how many classes there are, they needn't occur. Raises DataError for
+    a class that isn't among them or that training didn't have, and for a column of names without any.
     """
     input, target = table.input, table.target
-    classes = _classes(table, known.names.classes) if target.kind is Kind.CLASSES else None
+    classes = _classes(table, known.names.classes, source, num_classes) if target.kind is Kind.CLASSES else None
     categories = tuple((name, input.categories[name].names) for name in input.names if name in input.categories)
     for name, names in categories:
         if not names:
@@ -33,6 +35,17 @@ def with_names_of(table: Table, known: Transform, source: str) -> Transform:
 def numbers_of(input: Part) -> Array:
     """The input's numbers, (rows, ...)."""
     return one_hot(input.array, input.names, {name: own.names for name, own in input.categories.items()})
+
+
+def joined(examples: Examples, others: Examples, source: str) -> tuple[Examples, Array]:
+    """Both, one after the other, and which of them are the others. Raises DataError for others of another shape."""
+    for what, own, its in zip(("input", "target"), examples, others, strict=True):
+        if own.shape[1:] != its.shape[1:]:
+            words = f"has shape {its.shape[1:]}, in training {own.shape[1:]}"
+            raise DataError(f"{source}: the {what} of an example {words}")
+    pairs = zip(examples, others, strict=True)
+    are_others = np.repeat([False, True], [len(examples.target), len(others.target)])
+    return Examples(*(np.concatenate(pair) for pair in pairs)), are_others
 
 
 def held_out_of(table: Table, validation_fraction: float, seed: int, source: str, *, stratify: bool) -> Array:
@@ -79,28 +92,36 @@ def _column_of(input: Part, number: int) -> str:
     return input.names[int(np.searchsorted(np.cumsum(widths), number, side="right"))]
 
 
-def _classes(table: Table, known: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The names of the classes: those in the target's column, those `known` from training, or "0", "1", ..., as many
-    as `_num_classes` counts.
+def _classes(
+    table: Table, known: tuple[str, ...] | None, source: str, num_classes: int | None
+) -> tuple[str, ...]:
+    """The names of the classes: those in the target's column, those `known` from training, or "0", "1", ...: of
+    `num_classes`, or of as many as `_num_classes` counts.
     """
     target = table.target
     if target.categories:
+        if num_classes is not None:
+            raise DataError(f"{source}: num_classes must be null where the classes are names")
         (named,) = target.categories.values()
         return named.names
-    if known is None:
-        return tuple(map(str, range(_num_classes(target, has_columns=table.names.target is not None))))
-    if target.largest >= len(known):
-        of_training = counted(len(known), "class", "classes")
-        raise DataError(f"{target.largest_place} holds class {target.largest:.0f}, training had {of_training}")
-    return known
+    words = f"and num_classes is {num_classes}"
+    if known is not None:
+        num_classes, words = len(known), f"training had {counted(len(known), 'class', 'classes')}"
+    if num_classes is None:
+        num_classes = _num_classes(target, source, has_columns=table.names.target is not None)
+    if target.largest >= num_classes:
+        raise DataError(f"{target.largest_place} holds class {target.largest:.0f}, {words}")
+    return tuple(map(str, range(num_classes))) if known is None else known
 
 
-def _num_classes(target: Part, *, has_columns: bool) -> int:
-    """The number of classes. Raises DataError if one below the largest doesn't occur.
+def _num_classes(target: Part, source: str, *, has_columns: bool) -> int:
+    """The number of classes. Raises DataError if one below the largest doesn't occur, or none at all.
 
     A gap is far more often a wrong label, or classes counted from 1, than a class that just doesn't occur. But class 0
     needn't occur where an example has several: it is the blank of CTCLoss.
     """
+    if target.largest < 0:
+        raise DataError(f"{source}: array {quoted(target.names[0])} holds {NO_CLASS} alone, so no target counts")
     labels = target.array.reshape(-1)
     is_there = np.zeros(len(labels) + 2, dtype=bool)  # at most as many classes as labels, and the blank: one is missing
     is_there[0] = target.has_several_classes
@@ -114,6 +135,6 @@ def _num_classes(target: Part, *, has_columns: bool) -> int:
             more = f", and {NO_CLASS} stands for none"
         raise DataError(
             f"{target.largest_place} holds class {target.largest:.0f}, but class {missing} doesn't occur: "
-            f"classes are counted from 0 without gaps{more}"
+            f"classes are counted from 0 without gaps{more}; num_classes allows gaps"
         )
     return missing

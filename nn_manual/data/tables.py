@@ -41,7 +41,7 @@ class Part:
     class column was found to be one, by its first cell; its names are those `known_names` from training, if any. Where
     cells `may_miss`, NaN stands for an empty one.
 
-    `largest` is the largest magnitude so far, and `largest_place` says where it first occurs.
+    `largest` is the largest magnitude so far, -1 where there was none, and `largest_place` says where it first occurs.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Part:
         elif self.has_several_classes:
             is_none = values == NO_CLASS
         self._refuse(values, ~(np.isfinite(values) | is_none), "not a finite number", place)
-        magnitudes = np.where(is_none, 0, np.abs(values))
+        magnitudes = np.where(is_none, -1, np.abs(values))
         if self.kind is Kind.NUMBERS:
             self._refuse(values, magnitudes > np.finfo(self.dtype.type).max, f"too large for {self.dtype}", place)
         elif self.kind is Kind.LABELS:

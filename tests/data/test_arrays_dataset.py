@@ -179,6 +179,53 @@ def test_several_classes_as_in_training(tmp_path: Path) -> None:
         Arrays(write_npz(tmp_path, x=X[:1], y=[[2, 3]]), **fields).load(0, FLOAT64, known)
 
 
+@pytest.mark.parametrize("target", [[4, 1, 1, 4], [[4, 1], [1, -100], [-100, -100], [1, 1]], np.full((4, 2), -100)])
+@pytest.mark.parametrize("num_classes", [5, 9])
+def test_classes_that_do_not_occur(tmp_path: Path, target: Any, num_classes: int) -> None:
+    """Also where none occurs: the loss says that."""
+    split = load(write_npz(tmp_path, x=X, y=target), input="x", target="y", num_classes=num_classes)
+    assert split.train.target.tolist() == np.asarray(target).tolist()
+    assert (split.num_classes, split.transform.names.classes) == (num_classes, tuple("012345678"[:num_classes]))
+
+
+def test_a_class_beyond_their_number(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"input": "x", "target": "y", "num_classes": 4}
+    text = message(write_npz(tmp_path, x=X, y=[[0, 1], [1, 4], [5, 0], [0, 0]]), **fields)
+    assert text == ": array 'y'[2, 0] holds class 5, and num_classes is 4"
+    text = message(write_npz(tmp_path, x=X, y=[0, 1, 4, 0]), **fields)
+    assert text == ": array 'y'[2] holds class 4, and num_classes is 4"
+    assert message(write(tmp_path, "a,y\n1,0\n2,7\n"), target="y", num_classes=7) == (
+        ":3: column 'y' holds class 7, and num_classes is 7"
+    )
+
+
+def test_the_number_of_classes_is_that_of_training(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"input": "x", "target": "y", "task": "classification", "validation_fraction": 0.0}
+    known = load(write_npz(tmp_path, x=X, y=Y), **fields, num_classes=5).transform
+    file = write_npz(tmp_path, x=X, y=[4, 4, 2, 2])
+    for num_classes in (None, 5, 9):
+        split = Arrays(file, **fields, num_classes=num_classes).load(0, FLOAT64, known)
+        assert (split.train.target.tolist(), split.num_classes) == ([4, 4, 2, 2], 5)
+    with pytest.raises(DataError, match=r"array 'y'\[1\] holds class 5, training had 5 classes$"):
+        Arrays(write_npz(tmp_path, x=X, y=[4, 5, 2, 2]), **fields, num_classes=9).load(0, FLOAT64, known)
+
+
+def test_classes_of_a_csv_that_do_not_occur(tmp_path: Path) -> None:
+    file = write(tmp_path, "a,y\n" + "1,5\n2,2\n" * 10)
+    fields: dict[str, Any] = {"target": "y", "num_classes": 8, "stratify": True, "validation_fraction": 0.2}
+    split = load(file, **fields)
+    assert (split.num_classes, len(split.transform.names.classes or ())) == (8, 8)
+    assert np.bincount(split.validation.target).tolist() == [0, 0, 2, 0, 0, 2]
+    other = write(tmp_path, "a,y\n1,7\n", "other.csv")
+    split = load(file, **fields | {"stratify": False, "validation_file": other})
+    assert (split.validation.target.tolist(), split.num_classes) == ([7], 8)
+    with pytest.raises(DataError, match=r"other\.csv:2: column 'y' holds class 7, training had 6 classes$"):
+        load(file, **fields | {"stratify": False, "validation_file": other, "num_classes": 6})
+    for settings, cells in [({}, "a,y\n1,red\n"), ({"categories": ["y"]}, "a,y\n1,3\n")]:
+        text = message(write(tmp_path, cells), target="y", num_classes=6, **settings)
+        assert text == ": num_classes must be null where the classes are names"
+
+
 def test_several_classes_are_not_stratified(tmp_path: Path) -> None:
     text = message(write_npz(tmp_path, x=X, y=np.eye(4)), input="x", target="y", stratify=True)
     assert text == ": stratify must be false where an example has several classes"
@@ -238,6 +285,10 @@ def test_targets_beside_integers_are_standardised(tmp_path: Path) -> None:
             {"standardize": True, "integer_input": True},
             "standardize must be false where the inputs are integers and task=classification",
         ),
+        ({"num_classes": 3, "task": "regression"}, "num_classes must be null where the targets are no classes"),
+        ({"num_classes": 3, "task": "labels"}, "num_classes must be null where the targets are no classes"),
+        ({"num_classes": 0}, "num_classes must be from 1 to 1,048,576, not 0"),
+        ({"num_classes": 2**40}, "num_classes must be from 1 to 1,048,576, not 1,099,511,627,776"),
         ({"validation_fraction": 1.5}, "validation_fraction must be at least 0 and less than 1, not 1.5"),
     ],
 )

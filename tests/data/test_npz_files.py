@@ -56,15 +56,16 @@ def message_of(folder: Path, x: bytes, method: int = zipfile.ZIP_STORED) -> str:
         (
             {"x": X, "y": Y + 1},
             ": array 'y'[1] holds class 2, but class 0 doesn't occur: classes are counted from 0 without gaps; number "
-            "them with np.unique(y, return_inverse=True)",
+            "them with np.unique(y, return_inverse=True); num_classes allows gaps",
         ),
         ({"x": X, "y": changed(Y, (1,), -100)}, ": array 'y'[1] holds -100, not a class 0, 1, 2, ..."),
         ({"x": X, "y": np.eye(4) - 1}, ": array 'y'[0, 1] holds -1, not a class 0, 1, 2, ... or -100"),
         (
             {"x": X, "y": np.eye(4) * 9},
             ": array 'y'[0, 0] holds class 9, but class 1 doesn't occur: classes are counted from 0 without gaps, and "
-            "-100 stands for none",
+            "-100 stands for none; num_classes allows gaps",
         ),
+        ({"x": X, "y": np.full((4, 2), -100)}, ": array 'y' holds -100 alone, so no target counts"),
         (
             {"x": X, "y": changed(np.full((4, 2, 2), -100), (2, 0, 1), 2**53)},
             ": array 'y'[2, 0, 1] holds class 9007199254740992, but class 1 doesn't occur",
