@@ -104,7 +104,7 @@ def evaluate(options: argparse.Namespace) -> int:
         figure = plot_confusion(evaluated.confusion, evaluated.classes, output, evaluated.title)
         print(one_line(f"confusion matrix {figure}"))
     elif options.output is not None:
-        raise ConfigError(f"--output {options.output}: there is nothing to draw: no classes, no targets")
+        raise ConfigError(f"--output {options.output}: there is nothing to draw: no classes or too many, no targets")
     return 0
 
 

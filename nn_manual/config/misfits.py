@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Padded, Shape, placeholder, size_of, unpadded
+from nn_manual.config.batch_sizes import smaller_sizes
 from nn_manual.config.guessed_shapes import GuessedShape, output_shape_of, shape_behind
 from nn_manual.config.leaf import MAX_COUNT
 from nn_manual.config.run_config import RunConfig
 from nn_manual.config.stand_ins import Unfinished
 from nn_manual.config.user_classes import import_path
 from nn_manual.config.yaml_tree import Errors, Place
-from nn_manual.data import Dataset, Split
+from nn_manual.data import Arrays, Dataset, Split
 from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
 from nn_manual.layers import Layer, LayerWithLengths
 from nn_manual.layers.branches import Branches
@@ -24,7 +25,6 @@ from nn_manual.model import Sequential
 from nn_manual.model.contract import lost_setting
 from nn_manual.model.ties import Ties
 from nn_manual.registry import takes_layers
-from nn_manual.step.slices.cut import cut
 
 
 def check_sizes(config: RunConfig, split: Split) -> None:
@@ -32,6 +32,8 @@ def check_sizes(config: RunConfig, split: Split) -> None:
     errors = Errors()
     fit = _Fit(config.places, errors, config.batch_size)
     fit.may_have_more_classes = config.data.predicts_characters
+    if isinstance(config.data, Arrays) and config.data.num_classes is None and not split.transform.has_named_classes:
+        fit.advice_for_more = "; set num_classes of the data where some don't occur"
     fit.input(config.model[0], "model.0", split)
     fit.lengths(config, split)
     output_shape = fit.model(config.model, "model", (config.batch_size, *split.train.input.shape[1:]))
@@ -42,25 +44,11 @@ def check_sizes(config: RunConfig, split: Split) -> None:
                 break
     if config.slices not in (None, 1) and not errors.found:
         fit.slices(config.loss, split.train.target)
-    for size, when in _smaller_sizes(config, len(split.train.input)).items():
+    for size, when in smaller_sizes(config, len(split.train.input)).items():
         if not errors.found:  # a layer may need more than one example
             smaller = _Fit(config.places, errors, size, when)
             smaller.model(config.model, "model", (size, *split.train.input.shape[1:]))
     errors.raise_if_any()
-
-
-def _smaller_sizes(config: RunConfig, num_examples: int) -> dict[int, str]:
-    """How many examples go through the model at once where it isn't a whole batch; and in words, which these are."""
-    slices, of = config.slices or 1, " a slice of" if config.slices not in (None, 1) else ""
-    if config.sync_batch_norm:  # it is the batch that must have more than one example
-        slices, of = 1, ""
-    batches = {min(config.batch_size, num_examples): "a batch", num_examples % config.batch_size: "the last batch"}
-    sizes: dict[int, str] = {}
-    for num_rows, batch in batches.items():
-        for rows in cut(num_rows, slices):
-            if rows.start < rows.stop:
-                sizes.setdefault(rows.stop - rows.start, f", in{of} {batch} of an epoch")
-    return sizes
 
 
 def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], errors: Errors) -> None:
@@ -93,6 +81,8 @@ class _Fit:
         #: Whether the model may put out values for classes that the data doesn't have: a model of characters fits every
         #: text that has as many different characters, or fewer.
         self.may_have_more_classes = False
+        #: What to do where the model puts out values for more classes than the data has.
+        self.advice_for_more = ""
         #: In which dtype the layers compute, where their settings are still to be looked at.
         self.dtype: np.dtype[Any] | None = None
 
@@ -221,7 +211,8 @@ class _Fit:
             return False
         if num_classes is not None and output_shape[1] != num_classes:
             message = f"the model puts out {counted(output_shape[1], 'value')}, but the data has {data}"
-            self.add(f"model.{len(layers) - 1}", message)
+            advice = self.advice_for_more if output_shape[1] > num_classes else ""
+            self.add(f"model.{len(layers) - 1}", message + advice)
             return False
         return True
 

@@ -31,6 +31,8 @@ from nn_manual.use.scores import ClassScores, LabelScores, TargetScores, roc_auc
 
 #: The keys of a run's config that an evaluation may change.
 OVERRIDES = ("data", "loss", "seed")
+#: Of more classes, the matrix takes minutes and gigabytes: 50,000 take 20 of them.
+MOST_IN_A_MATRIX = 4096
 
 
 class Targets(NamedTuple):
@@ -46,8 +48,8 @@ class Targets(NamedTuple):
 class EvaluatedRun(NamedTuple):
     """The result of a run's model on some examples. `bits` are the bits per character of a text. `confusion`, int64
     (classes, classes), counts the targets by their class and by the predicted class, and `auc` is the area under the
-    ROC curve where there are two classes; both are None without classes, and for a text. A regression and labels have
-    `targets`, and `is_standardized` says whether the loss is one of standardised targets.
+    ROC curve where there are two classes; both are None without classes, for more than 4,096, and for a text. A
+    regression and labels have `targets`, and `is_standardized` says whether the loss is one of standardised targets.
     """
 
     examples: str
@@ -108,7 +110,9 @@ def evaluate(run: TrainedRun, directory: Path, overrides: Sequence[str] = ()) ->
     words, examples = _examples(config, run, recorded_sha256(directory).get("examples"))
     num_classes = _check_fit(run, config.loss, examples, _source(config.data))
     trainer = Trainer(run.model, config.loss, config.optimizer(run.model), check_every=0)
-    confusion = None if num_classes is None else np.zeros((num_classes, num_classes), np.int64)
+    confusion = None
+    if num_classes is not None and num_classes <= MOST_IN_A_MATRIX:
+        confusion = np.zeros((num_classes, num_classes), np.int64)
     try:
         evaluation = trainer.evaluate(examples, confusion)
     except NotFiniteError:

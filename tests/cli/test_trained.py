@@ -76,7 +76,7 @@ class TestEvaluate:
         assert main(arguments) == 0
         assert len(capsys.readouterr().out.splitlines()) == 2
         assert main([*arguments, "-o", "figure.png"]) == 2
-        message = "nn-manual: --output figure.png: there is nothing to draw: no classes, no targets\n"
+        message = "nn-manual: --output figure.png: there is nothing to draw: no classes or too many, no targets\n"
         assert capsys.readouterr().err == message
 
 

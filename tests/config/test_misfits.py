@@ -9,7 +9,7 @@ import pytest
 
 from nn_manual.arrays import Array
 from nn_manual.config import RunConfig, check_sizes, load_config
-from nn_manual.data import Digits, Examples, Split
+from nn_manual.data import Digits, Examples, Split, Transform
 from nn_manual.errors import ConfigError
 from nn_manual.layers import Linear
 from nn_manual.losses import CrossEntropyLoss, MSELoss
@@ -136,6 +136,15 @@ def split(num_features: int, target: Array, num_classes: int | None) -> Split:
     return Split(examples, examples, num_classes)
 
 
+def test_a_number_of_classes_does_not_say_how_many_an_example_has(tmp_path: Path) -> None:
+    """The file may have a class for each of the 2 places."""
+    path = tmp_path / "run.yaml"
+    arrays = "data: {Arrays: {file: a.npz, input: x, target: y, task: classification, num_classes: 5}}"
+    path.write_text(valid_but(3, arrays).replace("loss:", "  - Unflatten: {dim: 1, unflattened_size: [5, 2]}\nloss:"))
+    examples = Examples(np.zeros((3, 64), np.float32), np.ones((3, 2), np.int64))
+    check_sizes(load_config(path), Split(examples, examples, 5))
+
+
 def test_sizes_against_loaded_data(tmp_path: Path) -> None:
     config = arrays_config(tmp_path)
     labels = np.arange(10)
@@ -148,7 +157,13 @@ def test_sizes_against_loaded_data(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError) as caught:
         check_sizes(config, split(64, labels * 0, 1))
-    assert str(caught.value) == f"{tmp_path}/run.yaml:9:5: the model puts out 10 values, but the data has 1 class"
+    assert str(caught.value) == (
+        f"{tmp_path}/run.yaml:9:5: the model puts out 10 values, but the data has 1 class; set num_classes of the data "
+        "where some don't occur"
+    )
+    named = split(64, labels * 0, 1)._replace(transform=Transform(has_named_classes=True))
+    with pytest.raises(ConfigError, match=r"the model puts out 10 values, but the data has 1 class$"):
+        check_sizes(config, named)
     config = arrays_config(tmp_path, "model.2.Linear.out_features=1")
     with pytest.raises(ConfigError) as caught:
         check_sizes(config, split(64, labels, 10))

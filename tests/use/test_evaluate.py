@@ -77,6 +77,45 @@ def test_the_validation_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert result.examples == f"validation part of {tmp_path}/train.csv, 6 examples"
 
 
+def fixed_classes(tmp_path: Path, num_classes: int) -> EvaluatedRun:
+    """Of the classes 0, 1, ..., the data have 0 and 2; for each example but the last, the model says 2."""
+    np.savez(tmp_path / "train.npz", x=[[0.0, 1.0], [0.0, 2.0], [3.0, 0.0]], y=[2, 2, 0])
+    data = f"file: train.npz, input: x, target: y, task: classification, num_classes: {num_classes}"
+    text = CONFIG.replace("file: train.csv, target: y, task: classification, standardize: true", data)
+    weight = np.zeros((num_classes, 2), np.float32)
+    weight[2, 1] = weight[4, 0] = 1
+    last = {"0.weight": weight, "0.bias": np.zeros(num_classes, np.float32)}
+    classes = Transform(names=Names(classes=tuple(map(str, range(num_classes)))))
+    text = text.replace("out_features: 2", f"out_features: {num_classes}")
+    return evaluated(write_trained(tmp_path, text, classes, last))
+
+
+def test_classes_that_do_not_occur(tmp_path: Path) -> None:
+    result = fixed_classes(tmp_path, 6)
+    assert result.confusion is not None
+    assert np.argwhere(result.confusion).tolist() == [[0, 4], [2, 2]]
+    assert result.confusion.shape == (6, 6)
+    assert str(result).splitlines()[2:] == [
+        "class         precision   recall       F1     targets",
+        "0                 0.000    0.000    0.000           1",
+        "2                 1.000    1.000    1.000           2",
+        "4                 0.000    0.000    0.000           0",
+        "mean              0.333    0.333    0.333           3",
+        "weighted mean     0.667    0.667    0.667           3",
+    ]
+
+
+def test_many_classes_have_no_matrix(tmp_path: Path) -> None:
+    """That of 50,000 classes would take 20 GB."""
+    result = fixed_classes(tmp_path, 50_000)
+    assert (result.confusion, result.auc, result.targets) == (None, None, None)
+    others = [math.log(math.exp(right) + 49_999) - right for right in (1.0, 2.0)]
+    wrong = math.log(math.exp(3.0) + 49_999)
+    assert result.loss == pytest.approx(np.mean([*others, wrong]), rel=1e-6)
+    assert result.accuracy == pytest.approx(2 / 3)
+    assert len(str(result).splitlines()) == 2
+
+
 def test_what_a_run_has_recorded(tmp_path: Path) -> None:
     directory = tmp_path / "spirals"
     summary = run(load_config(write_config(tmp_path, SPIRALS), ["gradient_check.every=0"]), directory)
