@@ -132,12 +132,14 @@ def test_lengths_that_do_not_fit(lengths: Array, message: str) -> None:
 
 
 def test_lengths_become_int64() -> None:
-    for lengths in (LENGTHS.astype(np.int32), LENGTHS.astype(np.uint8), LENGTHS.tolist()):
+    others: list[Any] = [LENGTHS.astype(np.int32), LENGTHS.astype(np.uint8), LENGTHS.tolist()]
+    for lengths in others:
         padded = Padded(ARRAY, lengths)
         assert padded.lengths.dtype == np.int64
         assert padded.lengths.tolist() == LENGTHS.tolist()
     assert Padded(ARRAY, LENGTHS).lengths is LENGTHS
-    for wrong, words in [(LENGTHS.astype(float), "float64"), (LENGTHS > 1, "bool"), ([3, 1.0, 2, 3], "float64")]:
+    refused: list[tuple[Any, str]] = [(LENGTHS / 1, "float64"), (LENGTHS > 1, "bool"), ([3, 1.0, 2, 3], "float64")]
+    for wrong, words in refused:
         with pytest.raises(TypeError, match=f"^lengths must be integers, not {words}$"):
             Padded(ARRAY, wrong)
     with pytest.raises(ValueError, match=rf"^lengths must be from 1 to 3; lengths\[0\] is {2**64 - 1}$"):

@@ -104,8 +104,9 @@ def test_one_number_weighs_all_outputs(loss: Any, shape: Shape) -> None:
 def test_one_number_weighs_masks_of_images_checked_and_compiled() -> None:
     generator = np.random.default_rng(0)
     input, mask = generator.standard_normal((8, 2, 5, 5)), generator.random((8, 1, 5, 5)) > 0.5
-    losses = []
-    for settings in ({"check_every": 0}, {"check_every": 1}, {"check_every": 0, "compiled": True}):
+    losses: list[list[float]] = []
+    ways: list[dict[str, Any]] = [{"check_every": 0}, {"check_every": 1}, {"check_every": 0, "compiled": True}]
+    for settings in ways:
         model = Sequential(Conv2d(2, 1, 3, padding=1), seed=0, dtype="float64")
         trainer = Trainer(model, BCEWithLogitsLoss(pos_weight=[2.0]), SGD(model, lr=0.1), **settings)
         losses.append([step.loss for step in trainer.epoch((input, mask), 4, seed=0, epoch=0)])
