@@ -75,8 +75,7 @@ class MaskedFill(LayerWithLengths):
         return kept(grad_output, saved)
 
     def reference(self, input: Any, lengths: Any) -> Any:
-        """The same on torch tensors: one sequence after the other."""
-        result = input.new_tensor(self.value).expand(input.shape).clone()
-        for index, length in enumerate(lengths.tolist()):
-            result[index, :length] = input[index, :length]
-        return result
+        """The same on torch tensors."""
+        place = input.new_ones(input.shape[1]).cumsum(0)
+        counts = place <= lengths[:, None]
+        return input.where(counts.reshape(*counts.shape, *[1] * (input.ndim - 2)), input.new_tensor(self.value))

@@ -26,11 +26,14 @@ from nn_manual import (
     Flatten,
     Linear,
     MSELoss,
+    Padded,
+    PaddedEmbeddingBag,
+    PaddedTimePool,
     Sequential,
     Tanh,
     Trainer,
 )
-from nn_manual.arrays import DTYPES, Shape
+from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.input_kinds import draw
 from nn_manual.check.catalogue.targets import draw_target
 from nn_manual.check.catalogue.upstream import UpstreamLoss
@@ -47,12 +50,7 @@ from nn_manual.trainer.steps import Step
 NEAR = 0.05
 NUM_STEPS = 7
 
-#: Those over sequences have tests of their own.
-LAYERS = [
-    (layer, shape)
-    for layer, shape in examples(components(Layer))
-    if shape[0] > 1 and not isinstance(layer, LayerWithLengths)
-]
+LAYERS = [(layer, shape) for layer, shape in examples(components(Layer)) if shape[0] > 1]
 #: Those that move biases, too.
 OPTIMIZERS = [
     (each, settings) for each in components(Optimizer).values() if each.num_dims is None for settings in each.examples()
@@ -62,10 +60,10 @@ each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
 
 def is_stackable(layer: Layer) -> bool:
-    """torch.vmap has no rule for recurrent layers, and none for the count that a batch normalization without momentum
-    reads.
+    """torch.vmap has no rule for recurrent layers, for references that take one sequence after the other, and none for
+    the count that a batch normalization without momentum reads.
     """
-    if isinstance(layer, Recurrent):
+    if isinstance(layer, Recurrent | PaddedTimePool | PaddedEmbeddingBag):
         return False
     return not (isinstance(layer, BatchNorm1d | BatchNorm2d | BatchNorm3d) and layer.momentum is None)
 
@@ -115,10 +113,13 @@ def model_of(layer: Layer, input_shape: Shape, dtype: str, *, takes_indices: boo
 def test_of_each_layer(layer: Layer, input_shape: Shape, dtype: str) -> None:
     generator, batch_size = np.random.default_rng(0), 2 * input_shape[0]
     shape = batch_size * NUM_STEPS, *input_shape[1:]
-    input = draw("random", shape, dtype, generator, layer.domain)
+    array = draw("random", shape, dtype, generator, layer.domain)
+    input: Array | Padded = array
+    if isinstance(layer, LayerWithLengths):
+        input = Padded(array, generator.integers(1, shape[1] + 1, len(array)))
 
     def model() -> Sequential:
-        return model_of(layer, input_shape, dtype, takes_indices=input.dtype.kind == "i")
+        return model_of(layer, input_shape, dtype, takes_indices=array.dtype.kind == "i")
 
     output_shape = model().layers[-1].output_shape((batch_size, *input_shape[1:]))
     rows = output_shape[0] * NUM_STEPS
