@@ -15,7 +15,7 @@ from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.whole_step.checker import GradientChecker
-from nn_manual.check.whole_step.gradients import check_gradients, checked_in_part
+from nn_manual.check.whole_step.gradients import NothingCounts, check_gradients, checked_in_part
 from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
@@ -80,19 +80,30 @@ def layer_cases(
 
 
 def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[CaseResult]:
-    """The loss behind a Linear that passes its input through, on all of `loss_batches`."""
+    """The loss behind a Linear that passes its input through, on all of `loss_batches` but those of which no target
+    counts. Raises NothingCounts where this is so of all, and where `denominator` and `counted` don't say the same.
+    """
+    num_cases = 0
     for description, prediction, target in loss_batches(loss, dtype, np.random.default_rng(seed)):
         size = prediction.shape[-1]
         model = Sequential(Linear(size, size, bias=False), dtype=dtype)
         model.load_state_dict({"0.weight": np.eye(size)})
         try:
             report = check_gradients(model, loss, prediction, target)
+        except NothingCounts as nothing:
+            if not loss.counted(target).any():
+                continue  # a batch may be so
+            nothing.add_note(f"on {description}: so says its `denominator`, and its `counted` says that some count")
+            raise
         except BaseException as error:  # a loss of the user's own may raise anything
             error.add_note(f"on {description}")
             if not (takes_numbers(loss) or isinstance(loss, OfClasses)):
                 error.add_note("the target was classes: a loss of numbers defines backward_target or as_target")
             raise
+        num_cases += 1
         yield _case(description, report)
+    if not num_cases:
+        raise NothingCounts(f"{type(loss).__name__} counts no target of any case: there is no loss to check")
 
 
 def optimizer_cases(

@@ -13,6 +13,10 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
 
+class NothingCounts(ValueError):  # noqa: N818 - says what was found
+    """No target of the batch counts: there is no loss to check."""
+
+
 def check_gradients(model: Sequential, loss: Loss, input: Array | Padded, target: Array) -> GradientReport:
     """Run forward and backward once and compare everything with torch: each layer's output, the loss, and the
     gradients of the prediction, of the target (regression losses), of every parameter, at every layer boundary and of
@@ -49,7 +53,7 @@ def checked_in_part(
         with checker.recording(), np.errstate(invalid="ignore"):  # the mean over nothing
             checker.run(input.copy(), target.copy())  # who writes into them must not spoil the caller's
         if not loss.has_value(loss.denominator(target)):
-            raise ValueError(f"{type(loss).__name__} counts no target of the batch: there is no loss to check")
+            raise NothingCounts(f"{type(loss).__name__} counts no target of the batch: there is no loss to check")
         report = checker.report(with_conduct=with_conduct, with_vacuous=with_vacuous)
         problem = wrong_denominator(checker.recorded.loss) if report.agrees and with_conduct else ""
         return GradientReport((), problem=problem) if problem else report
