@@ -83,11 +83,18 @@ class Steps:
         #: What proves a step at once, and what proves many steps together; None where no step is proven in this way.
         self.checker: GradientChecker | None = None
         self.prover: Prover | None = None
+        #: Whether the model has the average of its weights, in whose place its own will come again.
+        self.has_average = False
         #: What a schedule begins with.
         self._initial = [member.scheduled for member in settings.optimizer.members]
         #: The shape of the last input that was looked at, and an array like the model's prediction for it.
         self._input_shape: Shape | None = None
         self._prediction = placeholder((), self.model.dtype)
+
+    def check_weights(self) -> None:
+        """Raise ValueError where a step would be lost."""
+        if self.has_average:
+            raise ValueError("a step within averaged_weights() would be lost: the model gets its own weights back")
 
     def look_at(self, inputs: Array, targets: Array, input: Array) -> None:
         """Raise TypeError or ValueError where the model or the loss doesn't take these inputs and targets; the first

@@ -19,7 +19,7 @@ from nn_manual.data import Examples, batches, num_batches
 from nn_manual.data.batches import check_batches, without_lengths
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Clipping, Optimizer, Scheduler
+from nn_manual.optim import Clipping, Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.optim.averaging import averaged_weights
 from nn_manual.optim.clipping import clipping_of
 from nn_manual.step.slices.cut import ONE_SLICE, Slicing
@@ -211,12 +211,14 @@ class Trainer:
         """One step of gradient descent on a batch, by the formulas, neither counted nor checked; returns the loss
         before it. Raises what `train_step` does for a batch that the model or the loss doesn't take.
         """
+        self.steps.check_weights()
         check_arrays(input=input, target=target)
         self.steps.look_at(input, target, input)
         return self.steps.make(input, target)
 
     def train_step(self, input: Array | Padded, target: Array) -> Step:
         """A step on a batch of your own, checked if it is a `check_every`-th one."""
+        self.steps.check_weights()
         self.flush()
         check_arrays(input=input, target=target)
         if not input.size:
@@ -257,8 +259,8 @@ class Trainer:
 
         Returns a dict for each epoch, as a line of metrics.jsonl has it: epoch, step, train_loss, validation_loss and
         validation_accuracy where there are any, lr, seconds. Raises what `epoch` and `evaluate` do, and ValueError for
-        no epochs, no examples, a number that isn't finite, and a patience without validation. Without a patience, the
-        model has the weights of the last epoch, whichever was the best.
+        no epochs, no examples, a number that isn't finite, and a patience or ReduceLROnPlateau without validation.
+        Without a patience, the model has the weights of the last epoch, whichever was the best.
         """
         check_whole_numbers(epochs=epochs, batch_size=batch_size)
         if patience is not None:
@@ -266,8 +268,11 @@ class Trainer:
         if not min_delta >= 0:
             raise ValueError(f"min_delta must be at least 0, not {min_delta}")
         given = None if validation is None else examples_of(validation, self.model, self.loss)
-        if patience is not None and (given is None or not len(given.input)):
-            raise ValueError("patience needs validation examples, whose loss it watches")
+        if given is None or not len(given.input):
+            if patience is not None:
+                raise ValueError("patience needs validation examples, whose loss it watches")
+            if isinstance(self.lr_scheduler, ReduceLROnPlateau):
+                raise ValueError("ReduceLROnPlateau needs validation examples, whose loss it watches")
         stop = EarlyStop(patience, min_delta)
         own = examples_of(train, self.model, self.loss)
         if not len(own.input):
@@ -286,6 +291,7 @@ class Trainer:
         `check.proven` says whether a step is proven. All are when the epoch ends, and after `flush`. A loop that ends
         early leaves steps without a proof; the next call of the trainer proves them.
         """
+        self.steps.check_weights()
         self.flush()
         check_batches(batch_size, first)
         examples = examples_of(examples, self.model, self.loss)
@@ -367,11 +373,16 @@ class Trainer:
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
         """The context in which the model has the average of its weights, where the optimizer keeps one: see `averaged`.
-        Of several processes, all must enter it. A step must not be made in it.
+        Of several processes, all must enter it. In it, a step is refused with a ValueError: what it changes would be
+        lost.
         """
         self.flush()
-        with self.whole_vectors(), averaged_weights(self.optimizer):
-            yield
+        before, self.steps.has_average = self.steps.has_average, True  # `evaluate` may be called in it
+        try:
+            with self.whole_vectors(), averaged_weights(self.optimizer):
+                yield
+        finally:
+            self.steps.has_average = before
 
     def whole_vectors(self, *, changed: bool = False) -> AbstractContextManager[None]:
         """The context in which the optimizer has its whole vectors, where the processes divide them; all must enter it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,32 @@ def test_training_goes_on_from_its_own_weights() -> None:
     with pytest.raises(ValueError, match="prediction"):
         trainer.evaluate(Examples(EXAMPLES.input, EXAMPLES.target[:, np.newaxis].repeat(2, axis=1)))
     np.testing.assert_array_equal(model.param_arena, trained)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_step_that_would_be_lost_is_refused(compiled: bool) -> None:
+    model = net()
+    optimizer = averaged(SGD, 0.9)(model, lr=0.5)
+    trainer = Trainer(model, CrossEntropyLoss(), optimizer, check_every=0, compiled=compiled)
+    trainer.train_step(*EXAMPLES)
+    trained = model.param_arena.copy()
+    attempts: list[Callable[[], object]] = [
+        lambda: trainer.step(*EXAMPLES),
+        lambda: trainer.train_step(*EXAMPLES),
+        lambda: list(trainer.epoch(EXAMPLES, 6, seed=0, epoch=0)),
+        lambda: trainer.fit(EXAMPLES, epochs=1, batch_size=6, verbose=False),
+    ]
+    with trainer.averaged_weights():
+        trainer.evaluate(EXAMPLES)
+        for attempt in attempts:
+            with pytest.raises(ValueError, match=r"^a step within averaged_weights\(\) would be lost: the model gets"):
+                attempt()
+    np.testing.assert_array_equal(model.param_arena, trained)
+    assert (trainer.num_steps, optimizer.num_steps) == (1, 1)
+    with pytest.raises(KeyError), trainer.averaged_weights():
+        raise KeyError
+    trainer.train_step(*EXAMPLES)
+    assert trainer.num_steps == 2
 
 
 def test_fit_goes_back_to_the_best_average() -> None:

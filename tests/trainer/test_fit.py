@@ -129,6 +129,15 @@ def test_it_stops_early_and_lowers_the_lr(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.splitlines()[-2] == "stopped early: no better than epoch 1 for 3 epochs"
 
 
+@pytest.mark.parametrize("validation", [None, (np.zeros((0, 3)), np.zeros(0))])
+def test_a_schedule_that_watches_the_validation_loss_needs_one(validation: Any) -> None:
+    model = Sequential(Linear(3, 2), seed=0)
+    own = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1), lr_scheduler=ReduceLROnPlateau())
+    with pytest.raises(ValueError, match=r"^ReduceLROnPlateau needs validation examples, whose loss it watches$"):
+        own.fit(data(0), validation, epochs=1, batch_size=8, verbose=False)
+    assert own.num_steps == 0
+
+
 def test_with_a_patience_it_goes_back_to_the_best_weights(capsys: pytest.CaptureFixture[str]) -> None:
     """The lr is so large that the validation loss rises; without a patience, the last weights stay."""
     losses = {}
