@@ -10,11 +10,11 @@ import re
 import signal
 import sys
 import traceback
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 from nn_manual.messages.text import first_line, one_line
+from nn_manual.messages.users_lines import other_signature
 
 #: What asks to stop, and how a message says it: Ctrl-C, `kill`, and a terminal that is closed.
 _WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
@@ -208,13 +208,21 @@ def _code_of(function: Any) -> CodeType | None:
 
 
 def words_of(error: BaseException) -> str:
-    """The type and the text of an error, as one printable line."""
-    return one_line(": ".join(filter(None, (type(error).__name__, text_of(error)))))
+    """The type and the text of an error, as one printable line. Where a method of the user's own doesn't take what it
+    is called with, its signature stands behind them, as it must be.
+    """
+    return _words(error, text_of(error))
 
 
 def first_words_of(error: BaseException) -> str:
     """The same with only the first line of the text: torch appends advice that doesn't concern our users."""
-    return one_line(": ".join(filter(None, (type(error).__name__, first_line(_said_by(error))))))
+    return _words(error, first_line(_said_by(error)))
+
+
+def _words(error: BaseException, text: str) -> str:
+    other = other_signature(error)
+    needed = f"its signature must be {other.needed}" if other is not None and other.needed else ""
+    return one_line(": ".join(filter(None, (type(error).__name__, text, needed))))
 
 
 def text_of(error: BaseException) -> str:
@@ -235,16 +243,3 @@ def _said_by(error: BaseException) -> str:
         if is_from_outside(another):
             raise
         return f"whose text raised {type(another).__name__}"
-
-
-def last_line(error: BaseException, folder: Path) -> str | None:
-    """file:line of the last line in `folder` that ran before `error` was raised; None where no line of it ran."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
-    return f"{own[-1].filename}:{own[-1].lineno}" if own else None
-
-
-def place_in(folder: Path, error: BaseException) -> str:
-    """The same behind a message: ` (file:line)`, or nothing."""
-    line = last_line(error, folder)
-    return "" if line is None else f" ({line})"

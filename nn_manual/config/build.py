@@ -24,9 +24,10 @@ from nn_manual.config.stand_ins import (
 )
 from nn_manual.config.user_classes import CannotImport, Importer, is_import_path
 from nn_manual.config.yaml_tree import MAX_ERRORS, Errors, Node, Place
-from nn_manual.errors import ComponentError, place_in, raise_if_nobodys_fault, words_of
+from nn_manual.errors import ComponentError, raise_if_nobodys_fault, words_of
 from nn_manual.layers import Layer
 from nn_manual.messages.text import advice, quoted
+from nn_manual.messages.users_lines import place_in
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import PATTERN, Group, Groups

@@ -14,12 +14,12 @@ from nn_manual.errors import (
     ConfigError,
     NNManualError,
     NoReference,
-    last_line,
     notes_of,
     out_of_memory,
     raise_if_nobodys_fault,
     text_of,
 )
+from nn_manual.messages.users_lines import last_line
 from nn_manual.registry import kind_of
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nn_manual.errors import last_line, words_of
+from nn_manual.errors import words_of
+from nn_manual.messages.users_lines import last_line
 
 
 @contextmanager

@@ -14,11 +14,11 @@ TRAINING = CHECKING | {"data", "step", "trace", "compile", "check.many_steps", "
 EXERCISED = JUDGING | {"check.catalogue", "registry", "config", "docstrings", "exercises.kinds", "exercises.files"}
 RUNNING = TRAINING | {"streams", "registry", "config", "run_directory", "plotting", "trainer"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "messages": set(),
+    "defaults": set(),
+    "messages": {"defaults"},
     "errors": {"messages"},
     "opening": set(),
     "arrays": {"messages", "errors"},
-    "defaults": set(),
     "plain_settings": {"errors"},
     "streams": set(),
     "machine_code": set(),

@@ -18,17 +18,10 @@ from nn_manual.check.catalogue.cases import CaseResult
 from nn_manual.check.catalogue.subjects import subjects_of
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.defaults import is_of_package
-from nn_manual.errors import (
-    DataError,
-    NoReference,
-    notes_of,
-    place_in,
-    raise_if_nobodys_fault,
-    text_of,
-    words_of,
-)
+from nn_manual.errors import DataError, NoReference, notes_of, raise_if_nobodys_fault, text_of, words_of
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
+from nn_manual.messages.users_lines import place_in
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.registry import components
 

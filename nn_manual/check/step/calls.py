@@ -224,7 +224,7 @@ class LossCalls:
             grad_prediction: Array = self._backward(saved)
         except BaseException as error:  # a user's own code may raise anything: the loss is named
             raise_if_nobodys_fault(error)
-            self.failure = f"backward raised {words_of(error)}"
+            self.failure = f"backward raised {words_of(error)}{place_of_error(self.loss, error)}"
             raise CallFailed(error) from error
         self.grad_prediction = _still(grad_prediction, self._moving)
         return grad_prediction

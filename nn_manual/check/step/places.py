@@ -10,14 +10,14 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from nn_manual.errors import last_line
 from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
+from nn_manual.messages.users_lines import last_line
 
 PACKAGE = Path(__file__).parents[2]
 
 #: What a layer's or a loss's own code may raise in.
-_METHODS = ("forward", "backward", "backward_parameters", "update_buffers", "infer", "draw_noise")
+_METHODS = ("forward", "backward", "backward_parameters", "update_buffers", "infer", "draw_noise", "term", "derivative")
 
 
 def place_of_method(owner: Layer | Loss, method: str) -> str:

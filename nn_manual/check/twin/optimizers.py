@@ -20,7 +20,8 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.twin.model import TORCH_DTYPES, reference_settings
 from nn_manual.check.twin.optimizer_places import Place, places
 from nn_manual.defaults import defines
-from nn_manual.errors import NoReference, first_words_of, last_line, raise_if_nobodys_fault, words_of
+from nn_manual.errors import NoReference, first_words_of, raise_if_nobodys_fault, words_of
+from nn_manual.messages.users_lines import last_line
 from nn_manual.optim import Optimizer
 from nn_manual.optim.averaging import AVERAGE, decay_of
 from nn_manual.optim.scheduler_base import Scheduled
