@@ -15,7 +15,7 @@ from benchmarks.mutation.executed import Executed
 from benchmarks.mutation.handwritten import LOSSES
 from benchmarks.mutation.handwritten_layers import LAYERS
 from benchmarks.mutation.mutants import Mutant, mutants, previous
-from benchmarks.mutation.score import score, verdict
+from benchmarks.mutation.score import Verdict, score, verdict
 from benchmarks.mutation.smallest import Fault, smallest, tensors
 from benchmarks.mutation.subjects import LAYER_HELPERS, LOSS_HELPERS, Subject, Trial, firsts_with_direction, subjects
 from benchmarks.mutation.survivors import SURVIVORS
@@ -302,6 +302,16 @@ def test_a_mutant_from_which_no_model_can_be_made_has_raised_its_own_error() -> 
     turned = "reshape(-1, self._moved_shape[0])"  # the first u and v are made with it
     raising = next(mutant for mutant in made(layers.SpectralNorm) if mutant.mutated.endswith(turned))
     assert score(SUBJECTS[layers.SpectralNorm], [raising]).raised == [raising]
+
+
+def test_a_mistake_that_needs_lengths_is_caught_in_the_class_that_has_some() -> None:
+    without = "tied = input == output[:, np.newaxis]"  # where padding equals the largest number
+    wrong = next(mutant for mutant in made(layers.TimePool) if mutant.mutated == without)
+    subject = SUBJECTS[layers.TimePool]
+    trials = subject.trials(wrong.changed, "float32")
+    failed = [trial.label for trial in trials if isinstance(verdict(wrong, trial), Verdict)]
+    assert failed
+    assert {label.partition(" ")[2] for label in failed} == {"(PaddedTimePool)"}
 
 
 def test_a_trial_that_does_not_run_the_mistake_passes_and_is_left_out() -> None:

@@ -62,9 +62,17 @@ def taken(item: Item) -> str:
     return f"{item.name} takes"
 
 
+#: torch's functions whose backward looks for the numbers that equal the result: only torch's own result equals one.
+SEEKING_ITS_RESULT = {
+    *("AmaxBackward0", "AminBackward0", "MaxBackward1", "MinBackward1", "MedianBackward0", "NanmedianBackward0"),
+    *("LinalgVectorNormBackward0", "DistBackward0", "CdistBackward0", "PdistBackward0"),
+}
+
+
 def put_ours(output: torch.Tensor, ours: torch.Tensor) -> torch.Tensor:
     """Let the tensor have our value, and keep its graph; returns torch's value."""
-    if hasattr(output.grad_fn, "_saved_result"):
+    node = output.grad_fn
+    if node is not None and hasattr(node, "_saved_result") and node.name() not in SEEKING_ITS_RESULT:
         # torch's backward will read its output where it lies, as our backward reads ours. Both must read the same:
         # for a saturated tanh, 1 - output**2 depends on the last bit.
         value = output.detach().clone()

@@ -22,7 +22,7 @@ from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.gradients import check_gradients
 from nn_manual.defaults import defines
 from nn_manual.errors import GradientMismatch
-from nn_manual.layers import Layer, Linear, Sigmoid, Tanh
+from nn_manual.layers import Layer, LayerWithLengths, Linear, Sigmoid, Tanh
 from nn_manual.layers.composite import buffer_names, has_buffers
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
@@ -205,11 +205,31 @@ def _scheduler(owner: type[Scheduler]) -> Subject:
 
 
 def _layer_trials(owner: type[Layer], dtype: str) -> Iterator[Trial]:
-    """Each example alone, and in the middle of a net."""
-    for layer, shape in owner.examples():
-        yield Trial(layer_cases(layer, shape, dtype, SEED), f"0 ({owner.__name__})", "0.")
-    for net, place, shape in layer_nets(owner, dtype):
-        yield Trial(net_cases(net, MSELoss(), shape), f"{place} ({owner.__name__})", f"{place}.")
+    """Each example alone, and in the middle of a net; then those of the class with lengths that has all its formulas
+    from this one.
+    """
+    for each in (owner, *_with_lengths(owner)):
+        for layer, shape in each.examples():
+            yield Trial(layer_cases(layer, shape, dtype, SEED), f"0 ({each.__name__})", "0.")
+        for net, place, shape in layer_nets(each, dtype):
+            yield Trial(net_cases(net, MSELoss(), shape), f"{place} ({each.__name__})", f"{place}.")
+
+
+def _with_lengths(owner: type[Layer]) -> Iterator[type[Layer]]:
+    """The classes with lengths that have all their formulas from a class, with the mistakes of `owner`, which is the
+    class or has mistakes.
+    """
+    known = components(Layer).values()
+    right, mistakes = (owner, {}) if owner in known else (owner.__mro__[1], dict(vars(owner)))
+    for heir in known:
+        is_heir = heir is not right and issubclass(heir, right) and issubclass(heir, LayerWithLengths)
+        if is_heir and not _has_own_formulas(heir):
+            yield type(heir.__name__, (heir,), mistakes)
+
+
+@functools.cache
+def _has_own_formulas(owner: type[Layer]) -> bool:
+    return bool(_layer(owner).methods)
 
 
 def layer_nets(owner: type[Layer], dtype: str) -> Iterator[tuple[Sequential, int, Shape]]:
