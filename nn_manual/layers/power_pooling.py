@@ -93,8 +93,13 @@ class LPPool1d(LPPool):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """Windows side by side, windows that overlap, and one that reaches beyond."""
-        return [(cls(2, 2), (2, 2, 4)), (cls(4, 2, stride=[1]), (3, 3, 3)), (cls(2, 2, ceil_mode=True), (2, 2, 5))]
+        """Windows side by side, windows that overlap, one that reaches beyond, and the sum."""
+        return [
+            (cls(2, 2), (2, 2, 4)),
+            (cls(4, 2, stride=[1]), (3, 3, 3)),
+            (cls(2, 2, ceil_mode=True), (2, 2, 5)),
+            (cls(1, 3), (1, 2, 3)),
+        ]
 
 
 @dataclass(eq=False)
