@@ -334,11 +334,16 @@ def runs_in(mutant: Mutant, executed: Executed) -> list[bool]:
 
 def test_a_mutant_needs_no_more_trials_of_a_dtype_once_it_has_failed_there() -> None:
     wrong = next(mutant for mutant in made(ReLU) if mutant.mutated.startswith("return -"))
-    ran = []
+    ran: list[tuple[str, str]] = []
+
+    def counted(trial: Trial, dtype: str) -> Iterator[CaseResult]:
+        for case in trial.cases:
+            ran.append((dtype, trial.label))
+            yield case
 
     def trials(owner: Any, dtype: str) -> Iterator[Trial]:
-        for cases, label, prefix in SUBJECTS[ReLU].trials(owner, dtype):
-            yield Trial((ran.append((dtype, label)) or case for case in cases), label, prefix)
+        for trial in SUBJECTS[ReLU].trials(owner, dtype):
+            yield Trial(counted(trial, dtype), trial.label, trial.prefix)
 
     result = score(Subject(ReLU, {}, trials), [wrong], only_first=True)
     assert result.num_caught == 1
