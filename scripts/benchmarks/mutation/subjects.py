@@ -228,7 +228,7 @@ def _with_lengths(owner: type[Layer]) -> Iterator[type[Layer]]:
 
 
 @functools.cache
-def _has_own_formulas(owner: type[Layer]) -> bool:
+def _has_own_formulas(owner: Any) -> bool:
     return bool(_layer(owner).methods)
 
 
