@@ -221,15 +221,14 @@ def _with_lengths(owner: type[Layer]) -> Iterator[type[Layer]]:
     """
     known = components(Layer).values()
     right, mistakes = (owner, {}) if owner in known else (owner.__mro__[1], dict(vars(owner)))
-    for heir in known:
-        is_heir = heir is not right and issubclass(heir, right) and issubclass(heir, LayerWithLengths)
-        if is_heir and not _has_own_formulas(heir):
+    for heir in _without_own_formulas():
+        if issubclass(heir, right) and issubclass(heir, LayerWithLengths):
             yield type(heir.__name__, (heir,), mistakes)
 
 
 @functools.cache
-def _has_own_formulas(owner: Any) -> bool:
-    return bool(_layer(owner).methods)
+def _without_own_formulas() -> list[type[Layer]]:
+    return [owner for owner in components(Layer).values() if not _layer(owner).methods]
 
 
 def layer_nets(owner: type[Layer], dtype: str) -> Iterator[tuple[Sequential, int, Shape]]:
