@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 #: Methods and functions that only refuse bad input: without them, right input gives the same results.
-GUARDS = ("check_gradient", "check_mask", "_check", "output_shape")
+GUARDS = ("check_gradient", "check_mask", "check_indices", "_check", "output_shape")
 
 #: What belongs to an array's shape or kind, and not to its values.
 OF_SHAPE = ("shape", "size", "ndim", "dtype")

@@ -84,6 +84,9 @@ ITERATION = "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogon
 SAME_WINDOWS = "the windows of these examples begin at the same numbers: what is rounded down is far from the next whole number"
 OTHER_DIMENSION = "one dimension's numbers come after the other's, in another shape, and `previous` keeps nothing of another shape"
 LAST_WINDOW = "(count - 1 + sample) * step = last + sample * step, so the last window begins at `last` anyway, but for rounding"
+GELU_OUTPUT = "return (np.multiply(input, probability, out=probability), derivative)"
+GELU_SLOPE = "slope = np.multiply(square, math.sqrt(8 / math.pi) * 3 * 0.044715, out=square)"
+INSTANCE_ROWS = "return (normalized, std, mean, variance)"
 INSTANCE_MEANS = "means = (rows.reshape(-1, self.num_features).mean(axis=0) for rows in (mean, unbiased))"
 MASKED = "kept = probability if mask is None else np.multiply(probability, mask[part], out=probability)"
 GRAD_QUERY = "np.matmul(grad_scores, key[part], out=grad_query[part])"
@@ -123,6 +126,14 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     },
     ("MSELoss.backward", "not difference.size", "False"): EMPTY,
     ("GELU.forward", "not input.ndim", "False"): NUMBER,
+    **{
+        (f"GELU.{method}", line, line.replace(f"{first}, {second}, ", f"{second}, {first}, ")): SWAPPED
+        for method, line, first, second in (
+            ("forward", "derivative = np.multiply(input, density, out=density)", "input", "density"),
+            ("forward", GELU_OUTPUT, "input", "probability"),
+            ("_tanh", GELU_SLOPE, "square", "math.sqrt(8 / math.pi) * 3 * 0.044715"),
+        )
+    },
     ("GELU.backward", "derivative = self.derivative(saved)", "derivative = saved"): AS_SAVED,
     ("Sequential.forward", "self._check_input(input)", "pass"): CHECKED,
     ("Sequential.forward", "self._check_input(input)", "input"): CHECKED,
@@ -201,6 +212,7 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             (INSTANCE_MEANS, INSTANCE_MEANS.replace("(rows.", "(rows.T."), RAVELED),
         )
     },
+    ("InstanceNorm1d._normalized_rows", INSTANCE_ROWS, INSTANCE_ROWS.replace("variance", "variance.T")): RAVELED,
     ("BatchNorm1d.infer", "return self.forward(input)[0]", "return self.forward(input + 1e-08)[0]"): SHIFTED,
     ("Residual.forward", "branch.shape != input.shape", "True"): SHAPE,
     ("Residual.infer", "branch.shape != input.shape", "True"): SHAPE,

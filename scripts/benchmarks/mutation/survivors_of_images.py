@@ -1,6 +1,10 @@
 """Mutants of the layers of images that compute the same: each with the proof."""
 
+# ruff: noqa: E501 - a line of the package is cited as it is
+
 from __future__ import annotations
+
+from benchmarks.mutation.survivors_of_activations import COMMUTES
 
 NO_DIVISOR = "AvgPool1d has no divisor of its own"
 ALL_COUNT = "counted one by one, all numbers of each window count: nothing lies beyond the frame, which counts, too"
@@ -16,6 +20,29 @@ SAME_AXIS = "of three axes the middle one stays: it is that of the channels, and
 
 BIAS_SUM = "np.sum(grad_output, axis=(0, *range(2, grad_output.ndim)), out=self.grad.bias)"
 ADD_BIAS = "output += self.param.bias[:, *[np.newaxis] * self.num_dims]"
+
+LEFT_OVER = "NumPy takes any negative number for the dimension that is left over"
+COLUMNS = "return columns.reshape(len(images), images.shape[1] * self.kernel, math.prod(num_windows))"
+CHANNELS = "channels = columns.shape[1] // self.kernel"
+OTHER_INPUTS = ("-input", "input * 1.001", "input * 2", "input + 1e-08", "previous(self, input)")
+ITS_SHAPE = "how much a window counts depends on the shape of the input, and on none of its numbers"
+NO_ZERO = "a number is 0 exactly where its multiple is"
+ALL_INSIDE = "without ceil_mode, each window lies in the image, and its size divided by how many of its numbers do is 1"
+POWER_OUTPUT = "output: Array = (total * self._scale(input)) ** (1 / self.norm_type)"
+POWER_PART = "part, norm = (masked(grad_output * self._scale(input), has_slope), np.where(has_slope, output, 1))"
+POWER_SIZE = "size = np.asarray(math.prod(self.windows.kernel), input.dtype)"
+POWER_SCALE = "scale: Array = size / self.windows.counts(input.shape[2:], self.output_shape(input.shape)[2:], input.dtype)"
+WHOLE_SIZES = "a scale_factor makes whole sizes, so that 1 / factor = size / output_size, but for the last digit"
+ROUNDED_DOWN = "the index is rounded down, and no place of these examples lies within a thousandth below a whole number"
+COUNTED = "the places are counted, and `previous` keeps nothing of another shape"
+OF_ARRAY = "a Python number takes the dtype of the array"
+BEFORE_THE_FIRST = "of a place before the first number, both neighbours are clipped to it, and their weights sum to 1"
+ALIGNED = "place = number * dtype.type((size - 1) / max(output_size - 1, 1))"
+CENTERED = "place = dtype.type(scale) * (number + dtype.type(0.5)) - dtype.type(0.5)"
+UP_SCALE = "scale = size / output_size if self.scale_factor is None else 1 / factor"
+UP_ADD = "np.add.at(matrix, (np.arange(output_size), np.clip(neighbour, 0, size - 1)), weight)"
+PLACE = "number.astype(np.float32) * np.float32(scale)"
+NEAREST = f"nearest = np.floor({PLACE})"
 
 #: The proof, as in survivors.py.
 IMAGES: dict[tuple[str, str, str], str] = {
@@ -66,4 +93,60 @@ IMAGES: dict[tuple[str, str, str], str] = {
         )
     },
     ("Conv1d._add_bias", ADD_BIAS, ADD_BIAS.replace(" * self.num_dims", "")): "an image has one dimension",
+    **{
+        (f"Fold.{method}", line, line.replace(part, mutated)): LEFT_OVER
+        for method, line, part, mutated in (
+            ("columns", COLUMNS, "images.shape[1] * self", "-images.shape[1] * self"),
+            ("columns", COLUMNS, "* self.kernel", "* -self.kernel"),
+            ("images", CHANNELS, "columns.shape", "-columns.shape"),
+            ("images", CHANNELS, "self.kernel", "-self.kernel"),
+        )
+    },
+    **{
+        (f"LPPool1d.{method}", line, line.replace(part, mutated, 1)): proof
+        for method, line, part, changes, proof in (
+            *(
+                (method, line, "scale(input", tuple(f"scale({mutated}" for mutated in OTHER_INPUTS), ITS_SHAPE)
+                for method, line in (("forward", POWER_OUTPUT), ("backward", POWER_PART))
+            ),
+            ("backward", "has_slope = output != 0", "output", ("-output", "output * 1.001", "output * 2"), NO_ZERO),
+            ("backward", POWER_PART, "np.where(has_slope", ("np.where(output",), "a number is true where it isn't 0"),
+            ("_scale", POWER_SIZE, "np.asarray(math.prod(self.windows.kernel), input.dtype)", ("previous(self, {})",), SAME_NUMBER),
+            ("_scale", POWER_SIZE, "math.prod(self.windows.kernel)", ("self.windows.kernel",), ONE_DIMENSION),
+            ("_scale", "not self.ceil_mode", "not self.ceil_mode", ("False",), ALL_INSIDE),
+            ("_scale", POWER_SCALE, "size /", ("previous(self, size) /",), SAME_NUMBER),
+        )
+        for mutated in (change.format(part) for change in changes)
+    },
+    **{
+        (f"Upsample.{method}", line, line.replace(part, mutated, 1)): proof
+        for method, line, part, changes, proof in (
+            ("matrices", UP_SCALE, " if self.scale_factor is None else 1 / factor", ("",), WHOLE_SIZES),
+            ("matrices", UP_ADD, "neighbour, 0", ("0, neighbour",), "of the two, it takes the larger one, then the smaller one of that and the end"),
+            ("matrices", "yield matrix", "matrix", ("previous(self, matrix)",), OF_SHAPE),
+            ("_neighbours", NEAREST, NEAREST.removeprefix("nearest = "), ("{} * 1.001", "{} + 1e-08"), ROUNDED_DOWN),
+            ("_neighbours", NEAREST, f"np.floor({PLACE})", (PLACE,), ROUNDED_DOWN),
+            ("_neighbours", NEAREST, PLACE, ("{} * 1.001", "{} + 1e-08"), ROUNDED_DOWN),
+            ("_neighbours", NEAREST, "number.astype(np.float32)", ("number.astype(np.float32) * 1.001", "(number.astype(np.float32) + 1e-08)", "(number * 1.001).astype(np.float32)", "(number + 1e-08).astype(np.float32)"), ROUNDED_DOWN),
+            ("_neighbours", NEAREST, "number", ("previous(self, number)",), COUNTED),
+            ("_neighbours", NEAREST, "number.astype(np.float32)", ("previous(self, {})",), COUNTED),
+            ("_neighbours", NEAREST, "np.float32(scale)", ("(np.float32(scale) * 1.001)", "(np.float32(scale) + 1e-08)", "np.float32(scale * 1.001)", "np.float32(scale + 1e-08)"), ROUNDED_DOWN),
+            ("_neighbours", NEAREST, "np.float32(scale)", ("scale",), OF_ARRAY),
+            ("_neighbours", "yield (nearest.astype(np.intp), np.ones_like(number))", "nearest", ("(nearest * 1.001)", "(nearest + 1e-08)"), ROUNDED_DOWN),
+            ("_neighbours", ALIGNED, "number", ("previous(self, number)",), COUNTED),
+            ("_neighbours", ALIGNED, "dtype.type((size - 1) / max(output_size - 1, 1))", ("((size - 1) / max(output_size - 1, 1))",), OF_ARRAY),
+            ("_neighbours", ALIGNED, "output_size - 1, 1", ("1, output_size - 1",), COMMUTES),
+            ("_neighbours", CENTERED, CENTERED.removeprefix("place = "), ("previous(self, {})",), COUNTED),
+            ("_neighbours", CENTERED, "dtype.type(scale) * (number + dtype.type(0.5))", ("previous(self, {})",), COUNTED),
+            ("_neighbours", CENTERED, "(number + dtype.type(0.5))", ("previous(self, number + dtype.type(0.5))",), COUNTED),
+            ("_neighbours", CENTERED, "number", ("previous(self, number)",), COUNTED),
+            ("_neighbours", CENTERED, "- dtype.type(0.5)", ("- 0.5",), OF_ARRAY),
+            ("_neighbours", CENTERED, "+ dtype.type(0.5)", ("+ 0.5",), OF_ARRAY),
+            ("_neighbours", CENTERED, "dtype.type(scale)", ("scale",), OF_ARRAY),
+            ("_neighbours", "self.mode != 'bicubic'", "self.mode != 'bicubic'", ("False",), BEFORE_THE_FIRST),
+            ("_neighbours", "place = np.maximum(place, 0)", "place, 0", ("0, place",), COMMUTES),
+            ("_neighbours", "first = np.floor(place)", "(place", ("(place * 1.001", "(place + 1e-08"), ROUNDED_DOWN),
+        )
+        for mutated in (change.format(part) for change in changes)
+    },
 }

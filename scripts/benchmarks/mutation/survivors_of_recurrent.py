@@ -44,6 +44,19 @@ FILLED = f"return (np.where(mask, input, {VALUES}), mask)"
 
 PADDED_TIMES = "a time past the end of its sequence changes none that counts; tests/layers/test_attention.py fills those with infinity"
 
+CHANGES = ("* 1.001", "* 2", "+ 1e-08")
+SAME_LARGEST = "which number is the largest stays the same when all grow alike"
+INFINITE = "infinity stays infinity"
+ROW_OF_PADDING = "the row of the padding is 0 and gets no gradient, and no other number of the weight is 0"
+INFER = "return kept(TransformerEncoderLayer.infer(self, kept(input, counts)), counts)"
+BAG_KEPT = "return super()._kept(input) & self.mask(input)"
+BAG_SHARE = "share = self._weight(input, found).astype(found.dtype)"
+BAG_MEAN = "share = kept / np.maximum(kept.sum(axis=1, keepdims=True), 1)"
+BAG_ROWS = "np.where(kept, found, -np.inf)"
+BAG_LARGEST = f"largest = {BAG_ROWS}.swapaxes(1, 2).copy().argmax(axis=-1)"
+BAG_FIRST = "share = np.where(kept, first, np.zeros_like(first))"
+BAG_PADDING = "padding = -1 if self.padding_idx is None else self.padding_idx % self.num_embeddings"
+
 #: The proof, as in survivors.py.
 RECURRENT: dict[tuple[str, str, str], str] = {
     **{
@@ -151,4 +164,31 @@ RECURRENT: dict[tuple[str, str, str], str] = {
     ("PaddedCausalSelfAttention._attend", "counts = self.mask(input)", "counts = self.mask(input + 1e-08)"): ITS_SHAPE,
     ("PaddedCausalSelfAttention._attend", "counts = self.mask(input)", "counts = self.mask(previous(self, input))"): ITS_SHAPE,
     ("PaddedCausalSelfAttention._attend", "output, saved = SelfAttention._attend(self, kept(input, counts), mask, counts)", "output, saved = SelfAttention._attend(self, kept(input, input), mask, counts)"): PADDED_TIMES,
+    **{
+        (f"PaddedTransformerEncoderLayer.{method}", "counts = self.mask(input)", f"counts = self.mask({mutated})"): ITS_SHAPE
+        for method in ("forward", "infer")
+        for mutated in ("-input", "input * 1.001", "input * 2", "input + 1e-08", "previous(self, input)")
+    },
+    ("PaddedTransformerEncoderLayer.infer", INFER, INFER.replace("kept(input, counts)", "kept(input, input)")): PADDED_TIMES,
+    ("PaddedEmbeddingBag._kept", BAG_KEPT, "return self.mask(input) & super()._kept(input)"): COMMUTES,
+    ("PaddedEmbeddingBag._kept", BAG_KEPT, BAG_KEPT.replace("mask(input)", "mask(previous(self, input))")): ITS_SHAPE,
+    **{
+        (f"EmbeddingBag.{method}", line, line.replace(part, mutated, 1)): proof
+        for method, line, part, changes, proof in (
+            ("forward", BAG_SHARE, "found)", ("found * 1.001)", "found * 2)", "found + 1e-08)"), SAME_LARGEST),
+            ("_weight", BAG_MEAN, "kept.sum(axis=1, keepdims=True), 1", ("1, kept.sum(axis=1, keepdims=True)",), COMMUTES),
+            *(
+                ("_weight", BAG_LARGEST, part, tuple(f"({part} {change})" for change in CHANGES), SAME_LARGEST)
+                for part in (f"{BAG_ROWS}.swapaxes(1, 2).copy()", f"{BAG_ROWS}.swapaxes(1, 2)", BAG_ROWS)
+            ),
+            ("_weight", BAG_LARGEST, "found, -", tuple(f"found {change}, -" for change in CHANGES), SAME_LARGEST),
+            ("_weight", BAG_LARGEST, "-np.inf", tuple(f"-np.inf {change}" for change in CHANGES), INFINITE),
+            ("_weight", BAG_LARGEST, "-np.inf", tuple(f"-(np.inf {change})" for change in CHANGES), INFINITE),
+            ("_weight", BAG_LARGEST, "1, 2", ("2, 1",), TWO_AXES),
+            ("_weight", BAG_LARGEST, "kept", ("found",), ROW_OF_PADDING),
+            ("_weight", BAG_FIRST, "kept, first", ("first, kept", "found, first", "first, first"), ROW_OF_PADDING),
+            ("_kept", BAG_PADDING, "-1", ("-1 * 1.001", "-1 * 2", "-1 + 1e-08"), "no index is below 0"),
+        )
+        for mutated in changes
+    },
 }
