@@ -21,6 +21,11 @@ INNER = "inner = self._with_grads(weight)"
 
 RETURNED = "return (normalized, std, mean, variance)"
 
+BOTH_INPUTS = "the input is a factor of the share, which is multiplied by it again"
+NO_CHANNELS = "at a distance of all channels and more there are none to add"
+LOCAL = "return (input * factor, (input, base, factor))"
+LENGTH = "norm = self._norm(originals.original1)"
+
 #: The proof, as in survivors.py.
 NORMALIZATIONS: dict[tuple[str, str, str], str] = {
     **{
@@ -84,4 +89,16 @@ NORMALIZATIONS: dict[tuple[str, str, str], str] = {
         ("SpectralNorm.backward_parameters", INNER, INNER.replace("(weight)", f"({mutated})")): NO_WEIGHT
         for mutated in ("-weight", "weight * 1.001", "weight * 2", "weight + 1e-08", "previous(self, weight)")
     },
+    ("LocalResponseNorm.forward", LOCAL, LOCAL.replace("(input,", "(-input,")): BOTH_INPUTS,
+    **{
+        ("LocalResponseNorm._over", line, line.replace(f"{side}, images.shape[1] - 1", mutated)): proof
+        for side, others in (("before", ("images.shape[1] * 1.001 - 1", "images.shape[1] + 1e-08 - 1")), ("behind", ()))
+        for line in (f"range(1, min({side}, images.shape[1] - 1) + 1)",)
+        for mutated, proof in (
+            (f"images.shape[1] - 1, {side}", COMMUTES),
+            *((f"{side}, {most}", NO_CHANNELS) for most in ("images.shape[1]", "images.shape[1] + 1", "images.shape[1] - -1")),
+            *((f"{side}, {most}", NO_CHANNELS) for most in ("images.shape[1] * 2 - 1", *others)),
+        )
+    },
+    ("WeightNorm.weight_of", LENGTH, LENGTH.replace("(originals", "(-originals")): "a vector has the length of its negative",
 }

@@ -48,6 +48,10 @@ CHANGES = ("* 1.001", "* 2", "+ 1e-08")
 SAME_LARGEST = "which number is the largest stays the same when all grow alike"
 INFINITE = "infinity stays infinity"
 ROW_OF_PADDING = "the row of the padding is 0 and gets no gradient, and no other number of the weight is 0"
+NO_WEIGHT = "a time that doesn't count weighs 0; tests/layers/test_time_pooling.py has padding that isn't finite"
+TIME_LARGEST = "output = np.where(mask, input, -np.inf).max(axis=1)"
+TIME_TIED = "tied = mask & (input == output[:, np.newaxis])"
+TIME_SUM = "return ((weight * np.where(mask, input, np.zeros_like(input))).sum(axis=1), (weight, input.shape))"
 INFER = "return kept(TransformerEncoderLayer.infer(self, kept(input, counts)), counts)"
 BAG_KEPT = "return super()._kept(input) & self.mask(input)"
 BAG_SHARE = "share = self._weight(input, found).astype(found.dtype)"
@@ -188,6 +192,20 @@ RECURRENT: dict[tuple[str, str, str], str] = {
             ("_weight", BAG_LARGEST, "kept", ("found",), ROW_OF_PADDING),
             ("_weight", BAG_FIRST, "kept, first", ("first, kept", "found, first", "first, first"), ROW_OF_PADDING),
             ("_kept", BAG_PADDING, "-1", ("-1 * 1.001", "-1 * 2", "-1 + 1e-08"), "no index is below 0"),
+        )
+        for mutated in changes
+    },
+    **{
+        (f"TimePool.{method}", line, line.replace(part, mutated, 1)): proof
+        for method, line, part, changes, proof in (
+            ("forward", "mask = self.mask(input)", "(input", ("(-input", "(input * 1.001", "(input * 2", "(input + 1e-08"), ITS_SHAPE),
+            ("forward", "mask = self.mask(input)", "(input", ("(previous(self, input)",), ITS_SHAPE),
+            ("forward", TIME_LARGEST, "-np.inf", tuple(f"-np.inf {change}" for change in CHANGES), INFINITE),
+            ("forward", TIME_LARGEST, "-np.inf", tuple(f"-(np.inf {change})" for change in CHANGES), INFINITE),
+            ("forward", TIME_TIED, "mask & (input == output[:, np.newaxis])", ("(input == output[:, np.newaxis]) & mask",), COMMUTES),
+            ("forward", TIME_SUM, "where(mask", ("where(input", "where(weight"), NO_WEIGHT),
+            ("forward", TIME_SUM, "np.zeros_like(input)", ("np.zeros_like(input) + 1e-08",), NO_WEIGHT),
+            ("_weight", "return np.not_equal(mask, followed)", "mask, followed", ("followed, mask",), COMMUTES),
         )
         for mutated in changes
     },
