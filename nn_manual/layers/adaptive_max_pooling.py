@@ -98,8 +98,10 @@ class AdaptiveMaxPool1d(AdaptiveMaxPool):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """Bins that divide the sequence, bins that overlap, and more bins than numbers."""
-        return [(cls(2), (2, 2, 4)), (cls([3]), (2, 2, 4)), (cls(1), (3, 3, 3)), (cls(5), (1, 2, 3))]
+        """Bins that divide the sequence, so many that some have almost equal numbers, bins that overlap, and more bins
+        than numbers.
+        """
+        return [(cls(8), (2, 16, 16)), (cls([3]), (2, 2, 4)), (cls(1), (3, 3, 3)), (cls(5), (1, 2, 3))]
 
 
 @dataclass(eq=False)

@@ -39,6 +39,19 @@ OF_ARRAY = "a Python number takes the dtype of the array"
 BEFORE_THE_FIRST = "of a place before the first number, both neighbours are clipped to it, and their weights sum to 1"
 ALIGNED = "place = number * dtype.type((size - 1) / max(output_size - 1, 1))"
 CENTERED = "place = dtype.type(scale) * (number + dtype.type(0.5)) - dtype.type(0.5)"
+ONE_AXIS = "of one axis, both orders are the same; the tests of the layer have images and volumes"
+NEXT_BINS = "what is written to the bins behind is written again in their turn"
+NO_AXIS_BEHIND = "behind the last axis there is none, and a negative number makes an empty list, too"
+NO_NAN = "no input of the check has a number that is none; tests/layers/test_pooling.py has"
+BINS_AND_PLACES = "zip(self.bins(input_shape), reversed(places), strict=True)"
+OF_BIN = "of_bin = along(axis, slice(number, number + 1))"
+TAKE_PLACE = "np.maximum(place, takes * place.dtype.type(number), out=place)"
+NUM_BEHIND = "(grads.ndim - 1 - axis)"
+BEHIND_LAST = f"places = np.arange(first, end).reshape(-1, *[1] * {NUM_BEHIND})"
+NONE_BEHIND = (
+    *(f"-{NUM_BEHIND}", f"({NUM_BEHIND} * 2)", "(axis - (grads.ndim - 1))", "(-(grads.ndim - 1) - axis)", "(1 - axis)"),
+    *("(1 - grads.ndim - axis)", "(grads.ndim - 1 - axis * 2)", "(-grads.ndim - 1 - axis)", "(grads.ndim - 1 * 2 - axis)"),
+)
 UP_SCALE = "scale = size / output_size if self.scale_factor is None else 1 / factor"
 UP_ADD = "np.add.at(matrix, (np.arange(output_size), np.clip(neighbour, 0, size - 1)), weight)"
 PLACE = "number.astype(np.float32) * np.float32(scale)"
@@ -148,5 +161,20 @@ IMAGES: dict[tuple[str, str, str], str] = {
             ("_neighbours", "first = np.floor(place)", "(place", ("(place * 1.001", "(place + 1e-08"), ROUNDED_DOWN),
         )
         for mutated in (change.format(part) for change in changes)
+    },
+    **{
+        (f"AdaptiveMaxPool1d.{method}", line, line.replace(part, mutated, 1)): proof
+        for method, line, part, changes, proof in (
+            ("forward", "reversed(self.bins(input.shape))", "reversed(self.bins(input.shape))", ("self.bins(input.shape)",), ONE_AXIS),
+            ("backward", BINS_AND_PLACES, "reversed(places)", ("places",), ONE_AXIS),
+            ("_largest", OF_BIN, "number + 1", ("number * 2 + 1", "number + 1 * 2"), NEXT_BINS),
+            ("_largest", "range(first + 1, end)", "first + 1", ("first",), "no number is larger than itself"),
+            ("_to_places", BEHIND_LAST, NUM_BEHIND, NONE_BEHIND, NO_AXIS_BEHIND),
+            ("_take_larger", "np.maximum(largest, numbers, out=largest)", "largest, numbers", ("numbers, largest",), COMMUTES),
+            ("_take_larger", "takes |= numbers != numbers", "takes |= numbers != numbers", ("pass",), NO_NAN),
+            ("_take_larger", "takes |= numbers != numbers", "numbers != numbers", ("previous(self, numbers != numbers)",), NO_NAN),
+            ("_take_larger", TAKE_PLACE, "place, takes * place.dtype.type(number)", ("takes * place.dtype.type(number), place",), COMMUTES),
+        )
+        for mutated in changes
     },
 }
