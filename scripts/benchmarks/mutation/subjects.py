@@ -205,8 +205,8 @@ def _scheduler(owner: type[Scheduler]) -> Subject:
 
 
 def _layer_trials(owner: type[Layer], dtype: str) -> Iterator[Trial]:
-    """Each example alone, and in the middle of a net; then those of the class with lengths that has all its formulas
-    from this one.
+    """Each example alone, and in the middle of a net; then those of the classes with lengths that are made of this
+    one.
     """
     for each in (owner, *_with_lengths(owner)):
         for layer, shape in each.examples():
@@ -216,19 +216,15 @@ def _layer_trials(owner: type[Layer], dtype: str) -> Iterator[Trial]:
 
 
 def _with_lengths(owner: type[Layer]) -> Iterator[type[Layer]]:
-    """The classes with lengths that have all their formulas from a class, with the mistakes of `owner`, which is the
-    class or has mistakes.
+    """The classes with lengths that are made of a class, with the mistakes of `owner`, which is the class or has
+    mistakes, in the methods that they have from it.
     """
     known = components(Layer).values()
     right, mistakes = (owner, {}) if owner in known else (owner.__mro__[1], dict(vars(owner)))
-    for heir in _without_own_formulas():
-        if issubclass(heir, right) and issubclass(heir, LayerWithLengths):
-            yield type(heir.__name__, (heir,), mistakes)
-
-
-@functools.cache
-def _without_own_formulas() -> list[type[Layer]]:
-    return [owner for owner in components(Layer).values() if not _layer(owner).methods]
+    for heir in known:
+        if heir is not right and issubclass(heir, right) and issubclass(heir, LayerWithLengths):
+            inherited = {name: made for name, made in mistakes.items() if _same(heir, right, name)}
+            yield type(heir.__name__, (heir,), inherited)
 
 
 def layer_nets(owner: type[Layer], dtype: str) -> Iterator[tuple[Sequential, int, Shape]]:

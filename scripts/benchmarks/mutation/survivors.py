@@ -850,4 +850,5 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     **LOSSES,
     **NORMALIZATIONS,
     **RECURRENT,
+    ("RAdam.coefficients", "is_known = known > 5", "is_known = known > 5 * 1.001"): "after no step of these examples it lies between 5 and 5.005",
 }
