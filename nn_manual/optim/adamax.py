@@ -112,7 +112,9 @@ class RAdam(WithEitherDecay):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """Steps before and after the sixth; betas that are never rectified, and soon; both weight decays; maximize."""
+        """Steps before and after the sixth; betas that are never rectified, and soon; both weight decays; maximize
+        with each.
+        """
         return [
             {},
             {"betas": (0.5, 0.9)},
@@ -120,6 +122,7 @@ class RAdam(WithEitherDecay):
             {"betas": (0.9, 0.99), "weight_decay": 0.1},
             {"betas": (0.8, 0.9), "weight_decay": 0.1, "decoupled_weight_decay": True},
             {"maximize": True, "betas": (0.8, 0.95), "eps": 0.01, "weight_decay": 0.01},
+            {"maximize": True, "weight_decay": 0.1, "decoupled_weight_decay": True},
         ]
 
     def check_settings(self) -> None:
