@@ -114,8 +114,8 @@ def verdict(mutant: Mutant, trial: Trial) -> Verdict | Exception | None:
     except NotFiniteError as error:
         words = str(error)
         named = any(f"{trial.prefix}{tensor} of {trial.label} " in words for tensor in mutant.tensors)
-        # The next step finds what an unchecked step has done to a parameter, by whatever was wrong in it.
-        return Verdict(words, named or words.endswith("before the step"))
+        # The next step finds what an unchecked step has done to a parameter.
+        return Verdict(words, named or (trial.label == "optimizer" and words.endswith("before the step")))
     except Exception as error:  # whatever the mutant raises
         notes = getattr(error, "__notes__", [])
         return Verdict(notes[0], f"raised by {mutant.owner.__name__}." in notes[0]) if notes else error

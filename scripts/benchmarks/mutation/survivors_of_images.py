@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 from benchmarks.mutation.survivors_of_activations import COMMUTES
+from benchmarks.mutation.survivors_of_losses import OF_ARRAY
+from benchmarks.mutation.survivors_of_recurrent import LEFT_OVER
 
 NO_DIVISOR = "AvgPool1d has no divisor of its own"
 ALL_COUNT = "counted one by one, all numbers of each window count: nothing lies beyond the frame, which counts, too"
@@ -21,7 +23,6 @@ SAME_AXIS = "of three axes the middle one stays: it is that of the channels, and
 BIAS_SUM = "np.sum(grad_output, axis=(0, *range(2, grad_output.ndim)), out=self.grad.bias)"
 ADD_BIAS = "output += self.param.bias[:, *[np.newaxis] * self.num_dims]"
 
-LEFT_OVER = "NumPy takes any negative number for the dimension that is left over"
 COLUMNS = "return columns.reshape(len(images), images.shape[1] * self.kernel, math.prod(num_windows))"
 CHANNELS = "channels = columns.shape[1] // self.kernel"
 OTHER_INPUTS = ("-input", "input * 1.001", "input * 2", "input + 1e-08", "previous(self, input)")
@@ -35,7 +36,6 @@ POWER_SCALE = "scale: Array = size / self.windows.counts(input.shape[2:], self.o
 WHOLE_SIZES = "a scale_factor makes whole sizes, so that 1 / factor = size / output_size, but for the last digit"
 ROUNDED_DOWN = "the index is rounded down, and no place of these examples lies within a thousandth below a whole number"
 COUNTED = "the places are counted, and `previous` keeps nothing of another shape"
-OF_ARRAY = "a Python number takes the dtype of the array"
 BEFORE_THE_FIRST = "of a place before the first number, both neighbours are clipped to it, and their weights sum to 1"
 ALIGNED = "place = number * dtype.type((size - 1) / max(output_size - 1, 1))"
 CENTERED = "place = dtype.type(scale) * (number + dtype.type(0.5)) - dtype.type(0.5)"
