@@ -1,0 +1,160 @@
+"""Mutants of optimizers and of learning-rate schedules that compute the same: each with the proof."""
+
+# ruff: noqa: E501 - a line of the package is cited as it is
+
+from __future__ import annotations
+
+from benchmarks.mutation.survivors_of_activations import COMMUTES, SAME_SIGN
+
+ORDER = "a sum or a mean over all elements does not depend on their order"
+ZERO = "a number is 0 exactly where its negative, its double or its 1.001-fold is"
+MOVED = "coefficients['moved_keep'] * exp_avg + coefficients['moved_add'] * direction"
+ADDS_ZERO = "without it (0) the line adds or subtracts 0"
+TIMES_ONE = "without dampening (1 - 0) * direction = direction"
+NO_DECAY = "without weight decay the line multiplies by 1 - lr * 0 = 1"
+CONSTANT = "it is the same number in each step"
+WHOLE = "which of two whole numbers is the larger doesn't change if 1e-8, or a thousandth of 1, is added to one of them"
+FEW = "which of two whole numbers below 1,000 is the larger doesn't change if one of them grows by a thousandth of itself"
+COSINE = "cos(-x) = cos(x)"
+MEET = (
+    "where two phases meet, both give the same value, and no other count of the examples, which are below 100, lies within "
+    "a thousandth of the end of a phase"
+)
+INTEGERS = "counts are integers, and so is the period: a little more fills no period"
+PEAK = "height = height * (place / share if place <= share else (place - 1) / (share - 1))"
+AT_THE_PEAK = "at the peak both lines give 1, and no other count of the examples lies so near to it"
+SYMMETRIC = "the matrix is symmetric: it is its own transpose, and so is each power of it"
+EITHER_WAY = "the iteration of a matrix and that of its transpose give the same: both move the singular values alone"
+POLYNOMIAL = "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram @ gram)"
+ITERATION = "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogonal"
+
+#: The proof, as in survivors.py.
+OPTIMIZERS: dict[tuple[str, str, str], str] = {
+    **{
+        (method, line, line.replace(part, f"previous(self, {part})", 1)): CONSTANT
+        for method, line, part in (
+            ("Adadelta.direction", "direction = direction + coefficients['weight_decay'] * param", "coefficients['weight_decay']"),
+            ("SGD.move", "momentum_buffer *= coefficients['momentum']", "coefficients['momentum']"),
+            ("SGD.move", "direction = direction + coefficients['momentum'] * momentum_buffer if self.nesterov else momentum_buffer", "coefficients['momentum']"),
+            ("Adam.move", "exp_avg *= coefficients['keep']", "coefficients['keep']"),
+            ("Adam.move", "exp_avg += coefficients['add'] * direction", "coefficients['add']"),
+            ("Adam.move", "exp_avg_sq *= coefficients['keep_sq']", "coefficients['keep_sq']"),
+            ("Adam.move", "exp_avg_sq += coefficients['add_sq'] * direction * direction", "coefficients['add_sq']"),
+            ("Adam.move", "direction = self.decay(direction, coefficients['decay'], param=param)", "coefficients['decay']"),
+            ("AdamW.move", "exp_avg *= coefficients['keep']", "coefficients['keep']"),
+            ("AdamW.move", "exp_avg += coefficients['add'] * direction", "coefficients['add']"),
+            ("AdamW.move", "exp_avg_sq *= coefficients['keep_sq']", "coefficients['keep_sq']"),
+            ("AdamW.move", "exp_avg_sq += coefficients['add_sq'] * direction * direction", "coefficients['add_sq']"),
+        )
+    },
+    ("SGD.move", "momentum_buffer += coefficients['undampened'] * direction if self.dampening else direction", "momentum_buffer += coefficients['undampened'] * direction"): TIMES_ONE,
+    ("SGD.move", "momentum_buffer += coefficients['undampened'] * direction if self.dampening else direction", "momentum_buffer += coefficients['undampened'] * direction if -self.dampening else direction"): ZERO,
+    ("SGD.move", "momentum_buffer += coefficients['undampened'] * direction if self.dampening else direction", "momentum_buffer += coefficients['undampened'] * direction if self.dampening * 1.001 else direction"): ZERO,
+    ("SGD.move", "momentum_buffer += coefficients['undampened'] * direction if self.dampening else direction", "momentum_buffer += coefficients['undampened'] * direction if self.dampening * 2 else direction"): ZERO,
+    ("SGD.move", "momentum_buffer += coefficients['undampened'] * direction if self.dampening else direction", "momentum_buffer += coefficients['undampened'] * direction if self.dampening + 1e-08 else direction"): TIMES_ONE,
+    ("SGD.coefficients", "return {'lr': self.lr, 'weight_decay': self.weight_decay, 'momentum': self.momentum, 'undampened': 1 - self.dampening * (step > 1)}", "return {'lr': self.lr, 'weight_decay': self.weight_decay, 'momentum': self.momentum, 'undampened': 1 - self.dampening * (step > 1 * 1.001)}"): WHOLE,
+    ("SGD.coefficients", "return {'lr': self.lr, 'weight_decay': self.weight_decay, 'momentum': self.momentum, 'undampened': 1 - self.dampening * (step > 1)}", "return {'lr': self.lr, 'weight_decay': self.weight_decay, 'momentum': self.momentum, 'undampened': 1 - self.dampening * (step > 1 + 1e-08)}"): WHOLE,
+    ("ConstantLR.lr", "return initial_lr * (self.factor if count < self.total_iters or self.total_iters == 0 else 1)", "return initial_lr * (self.factor if count + 1e-08 < self.total_iters or self.total_iters == 0 else 1)"): WHOLE,
+    ("LinearLR.lr", "progress = min(count, self.total_iters) / max(1, self.total_iters)", "progress = min(self.total_iters, count) / max(1, self.total_iters)"): COMMUTES,
+    ("LinearLR.lr", "progress = min(count, self.total_iters) / max(1, self.total_iters)", "progress = min(count, self.total_iters) / max(self.total_iters, 1)"): COMMUTES,
+    ("CyclicLR._at", "share, cycle = (self.step_size_up / period, 1 + count // period)", "share, cycle = (self.step_size_up / period, 1 + (count + 1e-08) // period)"): INTEGERS,
+    ("CyclicLR._at", PEAK, PEAK.replace("place <= share", "place < share")): AT_THE_PEAK,
+    ("CyclicLR._at", PEAK, PEAK.replace("place <= share", "place + 1e-08 <= share")): AT_THE_PEAK,
+    ("CyclicLR._at", PEAK, PEAK.replace("place <= share", "place <= share + 1e-08")): AT_THE_PEAK,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count >= phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count * 1.001 > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count > phases[0].end * 1.001 and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count > phases[0].end and len(phases) > 1 * 1.001:\n    begin = phases.pop(0).end'): WHOLE,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count + 1e-08 > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count > phases[0].end + 1e-08 and len(phases) > 1:\n    begin = phases.pop(0).end'): MEET,
+    ('OneCycleLR._at', 'while count > phases[0].end and len(phases) > 1:\n    begin = phases.pop(0).end', 'while count > phases[0].end and len(phases) > 1 + 1e-08:\n    begin = phases.pop(0).end'): WHOLE,
+    ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(-math.pi * done)) / 2'): COSINE,
+    ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(math.pi * -done)) / 2'): COSINE,
+    ('OneCycleLR._between', 'return last + (first - last) * (1 + math.cos(math.pi * done)) / 2', 'return last + (first - last) * (1 + math.cos(-(math.pi * done))) / 2'): COSINE,
+    **{
+        ("Muon.move", line, line.replace(old, f"previous(self, {old})")): CONSTANT
+        for line, names in (
+            ("momentum_buffer *= coefficients['keep']", ["keep"]),
+            ("momentum_buffer += coefficients['add'] * grad", ["add"]),
+            ("direction = coefficients['add'] * grad + coefficients['keep'] * momentum_buffer", ["add", "keep"]),
+            ("orthogonal = orthogonal / np.maximum(norm, coefficients['eps'])", ["eps"]),
+            (POLYNOMIAL, ["b", "c"]),
+            (ITERATION, ["a"]),
+        )
+        for old in (f"coefficients['{name}']" for name in names)
+    },
+    **{
+        ("Muon.move", "is_tall = param.shape[0] > param.shape[1]", f"is_tall = {mutated}"): EITHER_WAY
+        for mutated in (
+            *("param.shape[0] >= param.shape[1]", "param.shape[0] < param.shape[1]"),
+            *("-param.shape[0] > param.shape[1]", "param.shape[0] > -param.shape[1]"),
+            *("param.shape[0] * 1.001 > param.shape[1]", "param.shape[0] > param.shape[1] * 1.001"),
+            *("param.shape[0] * 2 > param.shape[1]", "param.shape[0] > param.shape[1] * 2"),
+            *("param.shape[0] + 1e-08 > param.shape[1]", "param.shape[0] > param.shape[1] + 1e-08"),
+        )
+    },
+    **{
+        ("Muon.move", line, mutated): SYMMETRIC
+        for line, mutated in (
+            ("gram = orthogonal @ orthogonal.T", "gram = (orthogonal @ orthogonal.T).T"),
+            *(
+                (POLYNOMIAL, POLYNOMIAL.replace(old, new))
+                for old, new in (
+                    (POLYNOMIAL.removeprefix("polynomial = "), f"({POLYNOMIAL.removeprefix('polynomial = ')}).T"),
+                    ("coefficients['b'] * gram", "(coefficients['b'] * gram).T"),
+                    ("coefficients['b'] * gram", "coefficients['b'] * gram.T"),
+                    ("coefficients['c'] * (gram @ gram)", "(coefficients['c'] * (gram @ gram)).T"),
+                    ("(gram @ gram)", "(gram @ gram).T"),
+                    ("(gram @ gram)", "(gram.T @ gram)"),
+                    ("(gram @ gram)", "(gram @ gram.T)"),
+                )
+            ),
+            (ITERATION, ITERATION.replace("polynomial", "polynomial.T")),
+        )
+    },
+    ("Muon.move", "norm = np.sqrt(np.sum(direction * direction))", "norm = np.sqrt(np.sum((direction * direction).T))"): ORDER,
+    ("Muon.move", "orthogonal = orthogonal / np.maximum(norm, coefficients['eps'])", "orthogonal = orthogonal / np.maximum(coefficients['eps'], norm)"): COMMUTES,
+    ("Muon._ratio", "return 0.2 * math.sqrt(max(rows, columns))", "return 0.2 * math.sqrt(max(columns, rows))"): COMMUTES,
+    ("Muon._ratio", "return math.sqrt(max(1, rows / columns))", "return math.sqrt(max(rows / columns, 1))"): COMMUTES,
+    ("CosineAnnealingLR.lr", "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2", "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(-(math.pi * count / self.T_max))) / 2"): COSINE,
+    ("CosineAnnealingLR.lr", "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2", "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(-(math.pi * count) / self.T_max)) / 2"): COSINE,
+    ("CosineAnnealingLR.lr", "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2", "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / -self.T_max)) / 2"): COSINE,
+    ("CosineAnnealingLR.lr", "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2", "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(-math.pi * count / self.T_max)) / 2"): COSINE,
+    ("CosineAnnealingLR.lr", "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2", "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * -count / self.T_max)) / 2"): COSINE,
+    ("ReduceLROnPlateau.lr", "reduced = max(lr * self.factor, self.min_lr)", "reduced = max(self.min_lr, lr * self.factor)"): COMMUTES,
+    ("ReduceLROnPlateau.observe", "self.cooldown_counter = max(0, self.cooldown_counter - 1)", "self.cooldown_counter = max(self.cooldown_counter - 1, 0)"): COMMUTES,
+    ("ReduceLROnPlateau.observe", "self.num_bad_epochs = 0 if is_better or self.cooldown_counter > 0 else self.num_bad_epochs + 1", "self.num_bad_epochs = 0 if is_better or self.cooldown_counter * 1.001 > 0 else self.num_bad_epochs + 1"): SAME_SIGN,
+    ("ReduceLROnPlateau.observe", "self.num_bad_epochs = 0 if is_better or self.cooldown_counter > 0 else self.num_bad_epochs + 1", "self.num_bad_epochs = 0 if is_better or self.cooldown_counter * 2 > 0 else self.num_bad_epochs + 1"): SAME_SIGN,
+    ("ReduceLROnPlateau.observe", "self.num_bad_epochs = 0 if is_better or self.cooldown_counter > 0 else self.num_bad_epochs + 1", "self.num_bad_epochs = 0 if is_better or self.cooldown_counter > 0 + 1e-08 else self.num_bad_epochs + 1"): WHOLE,
+    ("ReduceLROnPlateau.observe", "self.num_bad_epochs > self.patience", "self.num_bad_epochs > self.patience * 1.001"): FEW,
+    ("ReduceLROnPlateau.observe", "self.num_bad_epochs > self.patience", "self.num_bad_epochs > self.patience + 1e-08"): WHOLE,
+    ("Adam.decay", "decayed: Array = direction + factor * param", "decayed: Array = direction + previous(self, factor) * param"): CONSTANT,
+    ("Adam.move", "np.maximum(vectors['max_exp_avg_sq'], exp_avg_sq, out=vectors['max_exp_avg_sq'])", "np.maximum(exp_avg_sq, vectors['max_exp_avg_sq'], out=vectors['max_exp_avg_sq'])"): COMMUTES,
+    ("AdamW.move", "np.maximum(vectors['max_exp_avg_sq'], exp_avg_sq, out=vectors['max_exp_avg_sq'])", "np.maximum(exp_avg_sq, vectors['max_exp_avg_sq'], out=vectors['max_exp_avg_sq'])"): COMMUTES,
+    **{
+        (method, f"self.{setting}", mutated.format(f"self.{setting}")): ZERO
+        for method, setting in (
+            *(("SGD.move", "momentum"), ("RMSprop.move", "momentum"), ("Adagrad.move", "initial_accumulator_value")),
+            *((name, "weight_decay") for name in ("Adadelta.direction", "Adam.move", "AdamW.move", "Lion.move", "Muon.move")),
+        )
+        for mutated in ("-{}", "{} * 1.001", "{} * 2")
+    },
+    **{
+        (method, f"self.{setting}", mutated.format(f"self.{setting}")): proof
+        for method, setting, proof in (
+            ("Adagrad.move", "initial_accumulator_value", ADDS_ZERO),
+            *((name, "weight_decay", ADDS_ZERO) for name in ("Adadelta.direction", "Adam.move")),
+            *((name, "weight_decay", NO_DECAY) for name in ("AdamW.move", "Lion.move", "Muon.move")),
+        )
+        for mutated in ("True", "{} + 1e-08")
+    },
+    **{
+        ("Lion.move", line, line.replace(moved, f"{changed} * {factor}")): SAME_SIGN
+        for line, moved, changed in (
+            ("param -= coefficients['lr'] * np.sign(moved)", "moved", "moved"),
+            (f"moved = {MOVED}", MOVED, f"({MOVED})"),
+        )
+        for factor in ("1.001", "2")
+    },
+    ("RAdam.coefficients", "is_known = known > 5", "is_known = known > 5 * 1.001"): "after no step of these examples it lies between 5 and 5.005",
+}
