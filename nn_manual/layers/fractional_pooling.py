@@ -138,7 +138,7 @@ class FractionalMaxPool(OfLargest, LayerWithNoise):
         """The index in the flat input of each window's first number, (batch, channels, *counts)."""
         size, counts = input_shape[2:], self.output_shape(input_shape)[2:]
         corner = np.arange(0, math.prod(input_shape), max(1, math.prod(size)))  # of each image: the last axis
-        for axis in reversed(range(self.num_dims)):
+        for axis in range(self.num_dims):
             sample = samples[:, :, self.sample_of[axis]].ravel()
             first = self._first(sample, size[axis] - self.kernel[axis], counts[axis])
             behind = self.num_dims - 1 - axis

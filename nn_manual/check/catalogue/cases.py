@@ -18,7 +18,7 @@ from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.gradients import NothingCounts, check_gradients, checked_in_part
 from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch
-from nn_manual.layers import Layer, Linear, Tanh
+from nn_manual.layers import Conv1d, Flatten, Layer, Linear, Tanh, Unflatten
 from nn_manual.losses import Loss, MSELoss, OfClasses
 from nn_manual.losses.base import takes_numbers
 from nn_manual.messages.text import counted
@@ -115,9 +115,7 @@ def optimizer_cases(
     """
     generator = np.random.default_rng(seed)
     for kind in (kind for kind in KINDS if kind != "scattered"):
-        bias = optimizer_class.num_dims is None
-        layers = Linear(3, 4, bias=bias), Tanh(), Linear(4, 2, bias=bias)
-        model, loss = Sequential(*layers, seed=seed, dtype=dtype), MSELoss()
+        model, loss = Sequential(*_moved_by(optimizer_class), seed=seed, dtype=dtype), MSELoss()
         optimizer = optimizer_class(model, **{"lr": 0.1} | dict(settings))
         checker = GradientChecker(model, loss, optimizer)
         for step in range(1, 11):
@@ -132,6 +130,17 @@ def optimizer_cases(
                 yield _case(f"{kind} input, step {step}", mismatch.report)
                 return
             yield CaseResult(f"{kind} input, step {step}", len(check.tensors), float(check.severity.max()))
+
+
+def _moved_by(optimizer_class: type[Optimizer]) -> list[Layer]:
+    """The layers of the small net, from (batch, 3) to (batch, 2). An optimizer that isn't elementwise moves parameters
+    of one, two and three dimensions, if it takes them.
+    """
+    bias = optimizer_class.num_dims is None
+    between: list[Layer] = [Tanh()]
+    if bias and not optimizer_class.is_elementwise:
+        between = [Tanh(), Unflatten(1, [2, 2]), Conv1d(2, 4, 2), Flatten()]
+    return [Linear(3, 4, bias=bias), *between, Linear(4, 2, bias=bias)]
 
 
 def scheduler_cases(scheduler: Scheduler) -> Iterator[CaseResult]:

@@ -61,9 +61,6 @@ THREE_SIGNS = (
 )
 
 SMOOTHED = "q, total = (np.full_like(row_weight, smoothed, shape=(len(starts), classes)), row_weight.sum())"
-SAME_WINDOWS = "the windows of these examples begin at the same numbers: what is rounded down is far from the next whole number"
-OTHER_DIMENSION = "one dimension's numbers come after the other's, in another shape, and `previous` keeps nothing of another shape"
-LAST_WINDOW = "(count - 1 + sample) * step = last + sample * step, so the last window begins at `last` anyway, but for rounding"
 GELU_OUTPUT = "return (np.multiply(input, probability, out=probability), derivative)"
 GELU_SLOPE = "slope = np.multiply(square, math.sqrt(8 / math.pi) * 3 * 0.044715, out=square)"
 INSTANCE_ROWS = "return (normalized, std, mean, variance)"
@@ -166,20 +163,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             ("infer", "self.check_shape(input.shape)", "pass", SHAPE_CHECKED),
             ("infer", "self.check_shape(input.shape)", "input.shape", SHAPE_CHECKED),
             ("_move", "self.track_running_stats and num_values", "True", NOT_EMPTY),
-        )
-    },
-    **{
-        (f"FractionalMaxPool2d.{method}", line, mutated): proof
-        for method, line, mutated, proof in (
-            ('infer', "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", "samples = np.full_like(input, 0.5 * 1.001, order='C', shape=self.noise_shapes(input.shape)['samples'])", SAME_WINDOWS),
-            ('infer', "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])", "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples']) * 1.001", SAME_WINDOWS),
-            ('infer', 'return self._largest(input, self._corners(input.shape, samples))[0]', 'return self._largest(input, self._corners(input.shape, samples * 1.001))[0]', SAME_WINDOWS),
-            ('infer', 'return self._largest(input, self._corners(input.shape, samples))[0]', 'return self._largest(input, self._corners(input.shape, samples + 1e-08))[0]', SAME_WINDOWS),
-            ('infer', 'return self._largest(input, self._corners(input.shape, samples))[0]', 'return self._largest(input, previous(self, self._corners(input.shape, samples)))[0]', OF_SHAPE),
-            ('_corners', 'corner = corner + first.reshape(counts[axis], *[1] * behind, -1) * math.prod(size[axis + 1:])', 'corner = corner + previous(self, first.reshape(counts[axis], *[1] * behind, -1)) * math.prod(size[axis + 1:])', OTHER_DIMENSION),
-            ('_corners', 'corner = corner + first.reshape(counts[axis], *[1] * behind, -1) * math.prod(size[axis + 1:])', 'corner = corner + previous(self, first.reshape(counts[axis], *[1] * behind, -1) * math.prod(size[axis + 1:]))', OTHER_DIMENSION),
-            ('_corners', 'corner = np.arange(0, math.prod(input_shape), max(1, math.prod(size)))', 'corner = previous(self, np.arange(0, math.prod(input_shape), max(1, math.prod(size))))', OF_SHAPE),
-            ('_first', 'first: Array = np.where(number == count - 1, last, drawn)', 'first: Array = np.where(number == 1 - count, last, drawn)', LAST_WINDOW),
         )
     },
     **{

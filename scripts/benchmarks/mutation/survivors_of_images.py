@@ -52,6 +52,23 @@ NONE_BEHIND = (
     *(f"-{NUM_BEHIND}", f"({NUM_BEHIND} * 2)", "(axis - (grads.ndim - 1))", "(-(grads.ndim - 1) - axis)", "(1 - axis)"),
     *("(1 - grads.ndim - axis)", "(grads.ndim - 1 - axis * 2)", "(-grads.ndim - 1 - axis)", "(grads.ndim - 1 * 2 - axis)"),
 )
+SAME_WINDOWS = "the windows of these examples begin at the same numbers: what is rounded down is far from the next whole number"
+OTHER_DIMENSION = "one dimension's numbers come after the other's, in another shape, and `previous` keeps nothing of another shape"
+LAST_WINDOW = "(count - 1 + sample) * step = last + sample * step, so the last window begins at `last` anyway, but for rounding"
+BELOW_THE_LAST = "no window but the last one, which is given `last`, begins at `last` or behind it: which whole numbers follow doesn't matter"
+FLAT = "without an axis, `take` goes through all numbers, as through the flat ones"
+MORE = "more dimensions of size 1 stand before the images, and the last line makes the shape in any case"
+TWO_DIMENSIONS = "an image has two dimensions: 2 - 1 = 1; tests of the layer have volumes"
+DRAWN_SAMPLES = "samples = np.full_like(input, 0.5, order='C', shape=self.noise_shapes(input.shape)['samples'])"
+EVALUATED = "return self._largest(input, self._corners(input.shape, samples))[0]"
+CORNER = "corner = np.arange(0, math.prod(input_shape), max(1, math.prod(size)))"
+MOVED_CORNER = "corner = corner + first.reshape(counts[axis], *[1] * behind, -1) * math.prod(size[axis + 1:])"
+SAMPLE = "sample = samples[:, :, self.sample_of[axis]].ravel()"
+STEP = "step = sample.dtype.type(last) / sample.dtype.type(max(1, count - 1))"
+WHOLE_NUMBERS = "whole = np.arange(1, last + 1, dtype=sample.dtype)"
+REACHED = "reached = ((number + sample) * step)[:, :, np.newaxis] >= whole"
+DRAWN = "drawn = reached.sum(axis=-1) - ((sample * step)[:, np.newaxis] >= whole).sum(axis=-1)"
+FIRST = "first: Array = np.where(number == count - 1, last, drawn)"
 UP_SCALE = "scale = size / output_size if self.scale_factor is None else 1 / factor"
 UP_ADD = "np.add.at(matrix, (np.arange(output_size), np.clip(neighbour, 0, size - 1)), weight)"
 PLACE = "number.astype(np.float32) * np.float32(scale)"
@@ -158,6 +175,7 @@ IMAGES: dict[tuple[str, str, str], str] = {
             ("_neighbours", CENTERED, "dtype.type(scale)", ("scale",), OF_ARRAY),
             ("_neighbours", "self.mode != 'bicubic'", "self.mode != 'bicubic'", ("False",), BEFORE_THE_FIRST),
             ("_neighbours", "place = np.maximum(place, 0)", "place, 0", ("0, place",), COMMUTES),
+            ("_neighbours", "yield (first.astype(np.intp) + i, weight)", "first", ("({} * 1.001)",), ROUNDED_DOWN),
             ("_neighbours", "first = np.floor(place)", "(place", ("(place * 1.001", "(place + 1e-08"), ROUNDED_DOWN),
         )
         for mutated in (change.format(part) for change in changes)
@@ -174,6 +192,59 @@ IMAGES: dict[tuple[str, str, str], str] = {
             ("_take_larger", "takes |= numbers != numbers", "takes |= numbers != numbers", ("pass",), NO_NAN),
             ("_take_larger", "takes |= numbers != numbers", "numbers != numbers", ("previous(self, numbers != numbers)",), NO_NAN),
             ("_take_larger", TAKE_PLACE, "place, takes * place.dtype.type(number)", ("takes * place.dtype.type(number), place",), COMMUTES),
+        )
+        for mutated in changes
+    },
+    **{
+        (f"FractionalMaxPool2d.{method}", line, line.replace(part, mutated.format(part), 1)): proof
+        for method, line, part, changes, proof in (
+            ("infer", DRAWN_SAMPLES, "0.5", ("{} * 1.001", "{} + 1e-08"), SAME_WINDOWS),
+            ("infer", DRAWN_SAMPLES, DRAWN_SAMPLES.removeprefix("samples = "), ("{} * 1.001", "{} + 1e-08"), SAME_WINDOWS),
+            ("infer", DRAWN_SAMPLES, DRAWN_SAMPLES.removeprefix("samples = "), ("previous(self, {})",), OF_SHAPE),
+            ("infer", EVALUATED, "samples", ("{} * 1.001", "{} + 1e-08"), SAME_WINDOWS),
+            ("infer", EVALUATED, "samples", ("previous(self, {})",), OF_SHAPE),
+            ("infer", EVALUATED, "self._corners(input.shape, samples)", ("previous(self, {})",), OF_SHAPE),
+            ("forward", "corner = self._corners(input.shape, self.noise.samples)", "self.noise.samples", ("{} + 1e-08",), SAME_WINDOWS),
+            ("_largest", "largest = flat.take(corner)", "flat", ("input",), FLAT),
+            ("_largest", "self._take_larger(largest, place, flat.take(corner + offset), number)", "flat", ("input",), FLAT),
+            ("_corners", CORNER, "1, math.prod(size)", ("math.prod(size), 1",), COMMUTES),
+            ("_corners", CORNER, CORNER.removeprefix("corner = "), ("previous(self, {})",), OF_SHAPE),
+            ("_corners", SAMPLE, "samples[:, :, self.sample_of[axis]].ravel()", ("{} + 1e-08",), SAME_WINDOWS),
+            ("_corners", SAMPLE, "samples[:, :, self.sample_of[axis]]", ("({} + 1e-08)",), SAME_WINDOWS),
+            ("_corners", SAMPLE, "samples", ("({} + 1e-08)",), SAME_WINDOWS),
+            ("_corners", "first = self._first(sample, size[axis] - self.kernel[axis], counts[axis])", "(sample", ("{} + 1e-08",), SAME_WINDOWS),
+            ("_corners", "behind = self.num_dims - 1 - axis", "self.num_dims - 1", ("({}) * 2", "self.num_dims * 2 - 1", "self.num_dims", "self.num_dims + 1", "self.num_dims - -1"), MORE),
+            ("_corners", "behind = self.num_dims - 1 - axis", "self.num_dims - 1", ("1",), TWO_DIMENSIONS),
+            ("_corners", "behind = self.num_dims - 1 - axis", "axis", ("axis * 2",), NO_AXIS_BEHIND),
+            ("_corners", MOVED_CORNER, MOVED_CORNER.removeprefix("corner = corner + "), ("previous(self, {})",), OTHER_DIMENSION),
+            ("_corners", MOVED_CORNER, "first.reshape(counts[axis], *[1] * behind, -1)", ("previous(self, {})",), OTHER_DIMENSION),
+            ("_corners", MOVED_CORNER, MOVED_CORNER.removeprefix("corner = "), ("previous(self, {})",), OTHER_DIMENSION),
+            ("_corners", MOVED_CORNER, "corner +", ("previous(self, corner) +",), OTHER_DIMENSION),
+            ("_corners", MOVED_CORNER, "behind", ("(behind * 2)",), MORE),
+            ("_first", STEP, STEP.removeprefix("step = "), ("{} + 1e-08",), SAME_WINDOWS),
+            ("_first", STEP, "sample.dtype.type(last)", ("({} + 1e-08)",), SAME_WINDOWS),
+            ("_first", STEP, "sample.dtype.type(last)", ("last",), "a number of Python takes the dtype of what it meets"),
+            ("_first", WHOLE_NUMBERS, WHOLE_NUMBERS.removeprefix("whole = "), ("previous(self, {})",), OF_SHAPE),
+            ("_first", WHOLE_NUMBERS, "last + 1", ("last", "(last + 1) * 1.001", "(last + 1) * 2", "last + 1 + 1e-08"), BELOW_THE_LAST),
+            ("_first", REACHED, REACHED.removeprefix("reached = "), ("previous(self, {})",), OTHER_DIMENSION),
+            ("_first", REACHED, "whole", ("previous(self, {})",), OF_SHAPE),
+            ("_first", REACHED, "number", ("previous(self, {})",), OF_SHAPE),
+            ("_first", REACHED, "((number + sample) * step)[:, :, np.newaxis]", ("{} + 1e-08",), SAME_WINDOWS),
+            ("_first", REACHED, "(number + sample) * step", ("{} + 1e-08",), SAME_WINDOWS),
+            ("_first", REACHED, "number + sample", ("{} + 1e-08",), SAME_WINDOWS),
+            ("_first", REACHED, "number", ("{} + 1e-08",), SAME_WINDOWS),
+            ("_first", REACHED, "sample", ("({} + 1e-08)",), SAME_WINDOWS),
+            ("_first", REACHED, "step", ("({} + 1e-08)",), SAME_WINDOWS),
+            ("_first", DRAWN, "reached", ("previous(self, {})",), OTHER_DIMENSION),
+            ("_first", DRAWN, "((sample * step)[:, np.newaxis] >= whole)", ("previous(self, (sample * step)[:, np.newaxis] >= whole)",), OTHER_DIMENSION),
+            ("_first", DRAWN, "whole", ("previous(self, {})",), OF_SHAPE),
+            ("_first", DRAWN, "(sample * step)[:, np.newaxis]", ("{} + 1e-08",), SAME_WINDOWS),
+            ("_first", DRAWN, "sample * step", ("{} + 1e-08",), SAME_WINDOWS),
+            ("_first", DRAWN, "sample", ("({} + 1e-08)",), SAME_WINDOWS),
+            ("_first", DRAWN, "step", ("({} + 1e-08)",), SAME_WINDOWS),
+            ("_first", DRAWN, "whole).sum(axis=-1)", ("whole).sum(axis=1)",), "it is the last of two axes"),
+            ("_first", FIRST, "number == count - 1", ("previous(self, {})", "number == 1 - count", "-{}", "number * 1.001 == count - 1"), LAST_WINDOW),
+            ("_first", FIRST, "number", ("previous(self, {})",), OF_SHAPE),
         )
         for mutated in changes
     },
