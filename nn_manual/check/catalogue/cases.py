@@ -117,10 +117,10 @@ def optimizer_cases(
     for kind in (kind for kind in KINDS if kind != "scattered"):
         model, loss = Sequential(*_moved_by(optimizer_class), seed=seed, dtype=dtype), MSELoss()
         optimizer = optimizer_class(model, **{"lr": 0.1} | dict(settings))
-        checker = GradientChecker(model, loss, optimizer)
+        initial_lr, checker = optimizer.lr, GradientChecker(model, loss, optimizer)
         for step in range(1, 11):
             input, target = draw(kind, (6, 3), dtype, generator), draw("random", (6, 2), dtype, generator)
-            optimizer.lr = 0.1 / step  # or an lr kept from the last step would pass
+            optimizer.lr = initial_lr / step  # or an lr kept from the last step would pass
             with checker.recording():
                 checker.run(input, target)
                 optimizer.step()
@@ -136,11 +136,11 @@ def _moved_by(optimizer_class: type[Optimizer]) -> list[Layer]:
     """The layers of the small net, from (batch, 3) to (batch, 2). An optimizer that isn't elementwise moves parameters
     of one, two and three dimensions, if it takes them.
     """
-    bias = optimizer_class.num_dims is None
-    between: list[Layer] = [Tanh()]
-    if bias and not optimizer_class.is_elementwise:
-        between = [Tanh(), Unflatten(1, [2, 2]), Conv1d(2, 4, 2), Flatten()]
-    return [Linear(3, 4, bias=bias), *between, Linear(4, 2, bias=bias)]
+    if optimizer_class.num_dims is not None:
+        return [Linear(3, 4, bias=False), Tanh(), Linear(4, 2, bias=False)]
+    if optimizer_class.is_elementwise:
+        return [Linear(3, 4), Tanh(), Linear(4, 2)]
+    return [Linear(3, 4), Tanh(), Unflatten(1, [2, 2]), Conv1d(2, 4, 3, padding=1), Flatten(), Linear(8, 2)]
 
 
 def scheduler_cases(scheduler: Scheduler) -> Iterator[CaseResult]:

@@ -46,7 +46,7 @@ ROWS_OF_LABELS = "a net puts out rows; tests/losses/test_multi_label_margin.py h
 
 
 AS_NEVER = "NEVER stands for minus infinity: the exp of all that it is added to is 0, and so it is with a number of its size"
-OF_ARRAY = "a Python number takes the dtype of the array that it is written to or compared with"
+OF_ARRAY = "a Python number takes the dtype of the array or number that it meets"
 TAKEN_OFF = "a number that is taken off all states of an example and a time is added to the total again"
 CANCELS = "a factor of all paths of an example and a time cancels in their shares; the digits that it may cost are in tests/losses/test_ctc.py"
 FAR_APART = "without a path the largest is NEVER or a multiple of it, else more than 1e30 above it: each bound in between tells them apart"

@@ -27,6 +27,14 @@ SYMMETRIC = "the matrix is symmetric: it is its own transpose, and so is each po
 EITHER_WAY = "the iteration of a matrix and that of its transpose give the same: both move the singular values alone"
 POLYNOMIAL = "polynomial = coefficients['b'] * gram + coefficients['c'] * (gram @ gram)"
 ITERATION = "orthogonal = coefficients['a'] * orthogonal + polynomial @ orthogonal"
+SIZE = "size = np.maximum(rms, coefficients['eps2']) * coefficients['most']"
+ESTIMATE = "estimate = row_var * col_var / np.maximum(mean, coefficients['eps1'])"
+UPDATE = "update = direction / np.sqrt(np.maximum(estimate, coefficients['eps1_squared']))"
+CLIPPED = "param -= size / np.maximum(length / coefficients['d'], 1) * update"
+MOST = "return {'keep': 1 - add, 'add': add, 'most': min(self.lr, 1 / math.sqrt(step)), 'decay': 1 - self.lr * self.weight_decay, 'eps1': self.eps1, 'eps1_squared': self.eps1 ** 2, 'eps2': self.eps2, 'd': self.d}"
+NEVER_NEAR_5 = "after no step of these examples it lies between 5 and 5.005, or nearer to 5 than 1e-8"
+RECTIFIED = "scale = coefficients['adaptive'] / (np.sqrt(exp_avg_sq) + coefficients['eps']) + coefficients['plain']"
+SQUARED = "squared = is_known * above / (is_known * below + 1 - is_known)"
 
 #: The proof, as in survivors.py.
 OPTIMIZERS: dict[tuple[str, str, str], str] = {
@@ -36,15 +44,22 @@ OPTIMIZERS: dict[tuple[str, str, str], str] = {
             ("Adadelta.direction", "direction = direction + coefficients['weight_decay'] * param", "coefficients['weight_decay']"),
             ("SGD.move", "momentum_buffer *= coefficients['momentum']", "coefficients['momentum']"),
             ("SGD.move", "direction = direction + coefficients['momentum'] * momentum_buffer if self.nesterov else momentum_buffer", "coefficients['momentum']"),
-            ("Adam.move", "exp_avg *= coefficients['keep']", "coefficients['keep']"),
-            ("Adam.move", "exp_avg += coefficients['add'] * direction", "coefficients['add']"),
-            ("Adam.move", "exp_avg_sq *= coefficients['keep_sq']", "coefficients['keep_sq']"),
-            ("Adam.move", "exp_avg_sq += coefficients['add_sq'] * direction * direction", "coefficients['add_sq']"),
             ("Adam.move", "direction = self.decay(direction, coefficients['decay'], param=param)", "coefficients['decay']"),
-            ("AdamW.move", "exp_avg *= coefficients['keep']", "coefficients['keep']"),
-            ("AdamW.move", "exp_avg += coefficients['add'] * direction", "coefficients['add']"),
-            ("AdamW.move", "exp_avg_sq *= coefficients['keep_sq']", "coefficients['keep_sq']"),
-            ("AdamW.move", "exp_avg_sq += coefficients['add_sq'] * direction * direction", "coefficients['add_sq']"),
+            *(
+                (f"{name}.move", line, f"coefficients['{part}']")
+                for name in ("Adam", "AdamW", "NAdam", "RAdam")
+                for line, part in (
+                    ("exp_avg *= coefficients['keep']", "keep"),
+                    ("exp_avg += coefficients['add'] * direction", "add"),
+                    ("exp_avg_sq *= coefficients['keep_sq']", "keep_sq"),
+                    ("exp_avg_sq += coefficients['add_sq'] * direction * direction", "add_sq"),
+                )
+            ),
+            ("Adafactor.move", SIZE, "coefficients['eps2']"),
+            ("Adafactor.move", ESTIMATE, "coefficients['eps1']"),
+            ("Adafactor.move", UPDATE, "coefficients['eps1_squared']"),
+            ("Adafactor.move", CLIPPED, "coefficients['d']"),
+            ("RAdam.move", RECTIFIED, "coefficients['eps']"),
         )
     },
     ("SGD.move", "momentum_buffer += coefficients['undampened'] * direction if self.dampening else direction", "momentum_buffer += coefficients['undampened'] * direction"): TIMES_ONE,
@@ -135,7 +150,8 @@ OPTIMIZERS: dict[tuple[str, str, str], str] = {
         (method, f"self.{setting}", mutated.format(f"self.{setting}")): ZERO
         for method, setting in (
             *(("SGD.move", "momentum"), ("RMSprop.move", "momentum"), ("Adagrad.move", "initial_accumulator_value")),
-            *((name, "weight_decay") for name in ("Adadelta.direction", "Adam.move", "AdamW.move", "Lion.move", "Muon.move")),
+            *((f"{name}.move", "weight_decay") for name in ("Adafactor", "Adam", "AdamW", "Lion", "Muon")),
+            ("Adadelta.direction", "weight_decay"),
         )
         for mutated in ("-{}", "{} * 1.001", "{} * 2")
     },
@@ -144,7 +160,7 @@ OPTIMIZERS: dict[tuple[str, str, str], str] = {
         for method, setting, proof in (
             ("Adagrad.move", "initial_accumulator_value", ADDS_ZERO),
             *((name, "weight_decay", ADDS_ZERO) for name in ("Adadelta.direction", "Adam.move")),
-            *((name, "weight_decay", NO_DECAY) for name in ("AdamW.move", "Lion.move", "Muon.move")),
+            *((name, "weight_decay", NO_DECAY) for name in ("Adafactor.move", "AdamW.move", "Lion.move", "Muon.move")),
         )
         for mutated in ("True", "{} + 1e-08")
     },
@@ -156,5 +172,24 @@ OPTIMIZERS: dict[tuple[str, str, str], str] = {
         )
         for factor in ("1.001", "2")
     },
-    ("RAdam.coefficients", "is_known = known > 5", "is_known = known > 5 * 1.001"): "after no step of these examples it lies between 5 and 5.005",
+    **{
+        (f"Adafactor.{method}", line, line.replace(part, mutated)): proof
+        for method, line, part, mutated, proof in (
+            ("move", "rms = np.sqrt(np.sum(param * param) / param.size)", "param * param", "(param * param).T", ORDER),
+            ("move", "length = np.sqrt(np.sum(update * update) / param.size)", "update * update", "(update * update).T", ORDER),
+            ("move", SIZE, "rms, coefficients['eps2']", "coefficients['eps2'], rms", COMMUTES),
+            ("move", ESTIMATE, "mean, coefficients['eps1']", "coefficients['eps1'], mean", COMMUTES),
+            ("move", UPDATE, "estimate, coefficients['eps1_squared']", "coefficients['eps1_squared'], estimate", COMMUTES),
+            ("move", CLIPPED, "length / coefficients['d'], 1", "1, length / coefficients['d']", COMMUTES),
+            ("move", "param.ndim > 1", "1", "1 * 1.001", WHOLE),
+            ("move", "param.ndim > 1", "1", "1 + 1e-08", WHOLE),
+            ("coefficients", MOST, "self.eps1 **", "(-self.eps1) **", "(-x)**2 = x**2"),
+            ("coefficients", MOST, "self.lr, 1 / math.sqrt(step)", "1 / math.sqrt(step), self.lr", COMMUTES),
+        )
+    },
+    **{
+        ("RAdam.coefficients", "is_known = known > 5", f"is_known = {mutated}"): NEVER_NEAR_5
+        for mutated in ("known >= 5", "known > 5 * 1.001", "known + 1e-08 > 5", "known > 5 + 1e-08")
+    },
+    ("RAdam.coefficients", SQUARED, SQUARED.replace("is_known * below", "below")): "where it isn't known, 0 is divided: by what doesn't matter",
 }
