@@ -54,7 +54,6 @@ NONE_BEHIND = (
 )
 SAME_WINDOWS = "the windows of these examples begin at the same numbers: what is rounded down is far from the next whole number"
 OTHER_DIMENSION = "one dimension's numbers come after the other's, in another shape, and `previous` keeps nothing of another shape"
-LAST_WINDOW = "(count - 1 + sample) * step = last + sample * step, so the last window begins at `last` anyway, but for rounding"
 BELOW_THE_LAST = "no window but the last one, which is given `last`, begins at `last` or behind it: which whole numbers follow doesn't matter"
 FLAT = "without an axis, `take` goes through all numbers, as through the flat ones"
 MORE = "more dimensions of size 1 stand before the images, and the last line makes the shape in any case"
@@ -246,7 +245,7 @@ IMAGES: dict[tuple[str, str, str], str] = {
             ("_first", DRAWN, "sample", ("({} + 1e-08)",), SAME_WINDOWS),
             ("_first", DRAWN, "step", ("({} + 1e-08)",), SAME_WINDOWS),
             ("_first", DRAWN, "whole).sum(axis=-1)", ("whole).sum(axis=1)",), "it is the last of two axes"),
-            ("_first", FIRST, "number == count - 1", ("previous(self, {})", "number == 1 - count", "-{}", "number * 1.001 == count - 1"), LAST_WINDOW),
+            ("_first", FIRST, "number == count - 1", ("previous(self, {})",), OF_SHAPE),
             ("_first", FIRST, "number", ("previous(self, {})",), OF_SHAPE),
         )
         for mutated in changes

@@ -32,6 +32,7 @@ ESTIMATE = "estimate = row_var * col_var / np.maximum(mean, coefficients['eps1']
 UPDATE = "update = direction / np.sqrt(np.maximum(estimate, coefficients['eps1_squared']))"
 CLIPPED = "param -= size / np.maximum(length / coefficients['d'], 1) * update"
 MOST = "return {'keep': 1 - add, 'add': add, 'most': min(self.lr, 1 / math.sqrt(step)), 'decay': 1 - self.lr * self.weight_decay, 'eps1': self.eps1, 'eps1_squared': self.eps1 ** 2, 'eps2': self.eps2, 'd': self.d}"
+NESTEROV = "return {'initial': 1.0 * (step == 1), 'mu': mu, 'mu_next': mu_next, 'weight_decay': self.weight_decay, 'decay': 1 - self.lr * self.weight_decay, 'keep': beta1, 'add': 1 - beta1, 'keep_sq': beta2, 'add_sq': 1 - beta2, 'eps': self.eps * correction, 'step_size': self.lr * correction}"
 NEVER_NEAR_5 = "after no step of these examples it lies between 5 and 5.005, or nearer to 5 than 1e-8"
 RECTIFIED = "scale = coefficients['adaptive'] / (np.sqrt(exp_avg_sq) + coefficients['eps']) + coefficients['plain']"
 SQUARED = "squared = is_known * above / (is_known * below + 1 - is_known)"
@@ -172,6 +173,7 @@ OPTIMIZERS: dict[tuple[str, str, str], str] = {
         )
         for factor in ("1.001", "2")
     },
+    ("NAdam.coefficients", NESTEROV, NESTEROV.replace("1.0 * (step == 1)", "step == 1")): "as a number of the dtype, True is 1",
     **{
         (f"Adafactor.{method}", line, line.replace(part, mutated)): proof
         for method, line, part, mutated, proof in (
