@@ -56,6 +56,7 @@ OPTIMIZERS: dict[tuple[str, str, str], str] = {
                     ("exp_avg_sq += coefficients['add_sq'] * direction * direction", "add_sq"),
                 )
             ),
+            ("ASGD.move", "param *= 1 - coefficients['lambd'] * eta", "coefficients['lambd']"),
             ("Adafactor.move", SIZE, "coefficients['eps2']"),
             ("Adafactor.move", ESTIMATE, "coefficients['eps1']"),
             ("Adafactor.move", UPDATE, "coefficients['eps1_squared']"),
@@ -173,6 +174,7 @@ OPTIMIZERS: dict[tuple[str, str, str], str] = {
         )
         for factor in ("1.001", "2")
     },
+    ("ASGD.coefficients", "add = 1 / max(1, step - 1 - self.t0)", "add = 1 / max(step - 1 - self.t0, 1)"): COMMUTES,
     ("NAdam.coefficients", NESTEROV, NESTEROV.replace("1.0 * (step == 1)", "step == 1")): "as a number of the dtype, True is 1",
     **{
         (f"Adafactor.{method}", line, line.replace(part, mutated)): proof
