@@ -35,7 +35,8 @@ from nn_manual.check.judge.moved_arrays import moved_array
 from nn_manual.check.judge.rounding import distance, eps_of
 from nn_manual.check.judge.small_parts import SmallPart
 from nn_manual.check.step.calls import LayerCalls
-from nn_manual.check.step.proof import Proof, beside_torch
+from nn_manual.check.step.proof import Proof, beside_torch, given_to_children
+from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.model import Twin
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers.base import Layer
@@ -98,9 +99,10 @@ def _own_terms(step: Proof, labels: set[str], truth: Values) -> dict[str, Array]
     ran = [calls for calls in _that_ran(step) if calls.label in labels]
     if not ran:
         return terms
-    layers = dict(descendants(in_float64(step.recorded.model, step.param, step.recorded.buffers_before)))
+    model = in_float64(step.recorded.model, step.param, step.recorded.buffers_before)
+    layers, again = dict(descendants(model)), Recording(model, step.recorded.loss.loss)
     for calls in ran:
-        run = functools.partial(_own_values, calls, layers[calls.item.name])
+        run = functools.partial(_own_values, calls, layers[calls.item.name], again)
         try:
             with np.errstate(all="ignore"):
                 found = effects_of(run, run(0, 0))
@@ -121,7 +123,7 @@ def _largest_given(calls: LayerCalls, tensor: str) -> float:
     """
     assert calls.input is not None  # it ran
     assert calls.grad_output is not None
-    if tensor.endswith(".output"):
+    if tensor.endswith((".output", ".input")):
         return _largest(calls.input)
     is_product = not tensor.endswith(".grad_input") and calls.input.dtype.kind == "f"
     return _largest(calls.grad_output) * (max(1.0, _largest(calls.input)) if is_product else 1.0)
@@ -131,8 +133,10 @@ def _largest(array: Array) -> float:
     return float(np.abs(array).max())
 
 
-def _own_values(calls: LayerCalls, layer: Layer, size: float, seed: int) -> Values:
-    """The layer's output and gradients, by their names in the plan, with all that it computes moved."""
+def _own_values(calls: LayerCalls, layer: Layer, again: Recording, size: float, seed: int) -> Values:
+    """The layer's output and gradients, and what a composite gives its children, by their names in the plan, with all
+    that it computes moved. `again` watches the layer.
+    """
     generator = np.random.default_rng(seed)
 
     def taken(array: Array | None) -> Array:
@@ -143,13 +147,16 @@ def _own_values(calls: LayerCalls, layer: Layer, size: float, seed: int) -> Valu
         return moved_array(double, size, generator) if size else double
 
     _take_noise(layer, calls.layer)
-    output, saved = layer.forward(taken(calls.input))
-    values: dict[str, Any] = {"output": np.array(output)}
-    grad_input = layer.backward(saved, taken(calls.grad_output))
+    with again:
+        output, saved = layer.forward(taken(calls.input))
+        values: dict[str, Any] = {"output": np.array(output)}
+        grad_input = layer.backward(saved, taken(calls.grad_output))
     values |= {f"grad_{name}": grad for name, grad in vars(layer.grad).items()}
     if calls.grad_input is not None:
         values["grad_input"] = grad_input
-    return {f"{calls.item.name}.{name}": np.array(array) for name, array in values.items()}
+    named = {f"{calls.item.name}.{name}": array for name, array in values.items()}
+    named |= {name: source() for name, source in given_to_children(calls.item, again).items()}
+    return {name: np.array(array) for name, array in named.items() if array is not None}
 
 
 def _take_noise(layer: Layer, other: Layer) -> None:

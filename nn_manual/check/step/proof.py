@@ -16,6 +16,7 @@ from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move, differentiate
 from nn_manual.check.step.structure import check_structure
+from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.by_differences import Finding
 from nn_manual.check.twin.model import Twin, reference_settings
 from nn_manual.errors import raise_if_nobodys_fault, words_of
@@ -109,16 +110,24 @@ def sources_of(plan: Plan, recorded: Recording) -> dict[str, Callable[[], Any]]:
             sources[f"{item.name}.{name}"] = partial(getattr, of_layer, name)
         for name in of_layer.grads:
             sources[f"{item.name}.grad_{name}"] = partial(_grad_of, of_layer, name)
-        for name, children in item.children.items():
-            if children:
-                sources[f"{name}.input"] = partial(getattr, calls[children[0].name], "input")
-                sources[f"{name}.grad_output"] = partial(getattr, calls[children[-1].name], "grad_output")
+        sources |= given_to_children(item, recorded)
     for name, buffer in recorded.buffers.items():
         sources[name] = partial(buffer.astype, plan.dtype, copy=False)
     for name, (first, *_) in plan.sums.items():
         sources[name] = partial(recorded.grads.__getitem__, first)
     if plan.target_grad:
         sources["loss.grad_target"] = partial(_grad_target, recorded)
+    return sources
+
+
+def given_to_children(item: Item, recorded: Recording) -> dict[str, Callable[[], Any]]:
+    """Where to find what a composite has given its children, by the names in the plan."""
+    calls = {calls.item.name: calls for calls in recorded.layers}
+    sources: dict[str, Callable[[], Any]] = {}
+    for name, children in item.children.items():
+        if children:
+            sources[f"{name}.input"] = partial(getattr, calls[children[0].name], "input")
+            sources[f"{name}.grad_output"] = partial(getattr, calls[children[-1].name], "grad_output")
     return sources
 
 

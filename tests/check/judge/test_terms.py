@@ -15,6 +15,7 @@ from slow_cases import crossed
 from nn_manual import (
     BatchNorm2d,
     CausalSelfAttention,
+    Identity,
     Layer,
     Linear,
     MultiMarginLoss,
@@ -36,6 +37,7 @@ from nn_manual.check.step.proof import prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.whole_step.gradients import checked_in_part
+from nn_manual.layers import Composite
 from nn_manual.losses import Loss
 from nn_manual.registry import components, examples
 
@@ -103,6 +105,26 @@ class Direction(Layer):
         return input / input.norm(dim=-1, keepdim=True)
 
 
+@dataclass(eq=False)
+class OfItsChild(Composite):
+    """A sigmoid behind a layer of its own, which gets what is left of 1 - sigmoid."""
+
+    child: Layer
+    factor: float = 1.0
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Any, Array]]:
+        output, saved = self.child.forward(input)
+        sigmoid = 0.5 * (1 + np.tanh(0.5 * output))
+        return sigmoid, (saved, sigmoid)
+
+    def backward(self, saved: tuple[Any, Array], grad_output: Array) -> Array:
+        of_child, sigmoid = saved
+        return self.child.backward(of_child, grad_output * sigmoid * (1 - self.factor * sigmoid))
+
+    def reference(self, input: Any, child: Any) -> Any:
+        return torch.sigmoid(child(input))
+
+
 #: Factors at which the formulas are wrong, in float32 by more than its tolerance.
 WRONG = {"float32": 1.001, "float64": 1 + 1e-6}
 
@@ -111,6 +133,7 @@ LAYERS: dict[str, tuple[Callable[[float], Layer], str, dict[str, float], tuple[i
     "ELU of its output": (lambda factor: OfItsOutput(factor=factor), "spread", WRONG, (2,)),
     "ELU of its output, alpha 0.7": (lambda factor: OfItsOutput(0.7, factor), "spread", WRONG, (2,)),
     "GELU by tanh": (lambda factor: OfItsTanh(factor), "spread", WRONG, (0, 1)),
+    "sigmoid of its child": (lambda factor: OfItsChild(Identity(), factor), "spread", WRONG, (0, 1)),
     "x / norm(x)": (lambda factor: Direction(factor=factor), "scattered", {"float32": 0, "float64": 0}, (26, 37)),
 }
 
