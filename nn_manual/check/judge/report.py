@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nn_manual.check.compare.comparison import CannotCompare, Comparison
+from nn_manual.check.compare.comparison import CannotCompare, Comparison, Pair, compare
 from nn_manual.check.judge.tensor_table import cells_of, in_notebook, in_terminal, worst_place
 from nn_manual.errors import GradientMismatch
 from nn_manual.messages import notebook
@@ -121,6 +121,11 @@ class GradientReport:
         if self.vacuous:
             parts += map(notebook.words, (VACUOUS, *self.vacuous))
         return parts
+
+
+def report_of(pairs: Iterable[Pair], rounding: frozenset[str] = frozenset(), diagnosis: str = "") -> GradientReport:
+    """The report on these pairs alone."""
+    return GradientReport(tuple(compare(*pair) for pair in pairs), rounding=rounding, diagnosis=diagnosis)
 
 
 def mismatch_of(report: GradientReport) -> GradientMismatch:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,13 @@ from nn_manual import (
     clip_grad_norm,
     clip_grad_value,
 )
-from nn_manual.arrays import BLOCK_SIZE, DTYPES
+from nn_manual.arrays import BLOCK_SIZE, DTYPES, Array
 from nn_manual.check.compare.comparison import Quantity
 from nn_manual.check.compare.tolerances import sum_of_products
 from nn_manual.check.judge.step_check import StepCheck
 from nn_manual.check.whole_step import update_pieces
 from nn_manual.check.whole_step.clipping import compare_clipping
-from nn_manual.optim import Clipping
+from nn_manual.optim import Clipping, Optimizer
 from nn_manual.optim.clipping import NormClipping, ValueClipping
 from nn_manual.optim.parts import Run as PartRun
 
@@ -391,3 +392,48 @@ def test_rounding_of_an_optimizer_that_raises_in_float64_is_not_told_from_a_wron
     with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: 0\.weight\.exp_avg") as caught:
         stepped(checker)
     assert str(caught.value).endswith(r"in float64 the step raises TypeError: float32 only")
+
+
+@dataclass(eq=False)
+class OfDifferences(Optimizer):
+    """In float32, `rest` is mostly rounding. The step adds what `square` differs from grad**2, made larger, which is 0
+    where it is right, and `step_size`.
+    """
+
+    lr: float = 0.1
+    factor: float = 1.0
+    step_size: float = 0.0
+
+    def check_settings(self) -> None:
+        """All are right."""
+
+    def vector_names(self) -> list[str]:
+        return ["rest", "square"]
+
+    def coefficients(self, step: int) -> dict[str, float]:  # noqa: ARG002 - all steps are alike
+        return {"factor": self.factor, "step_size": self.step_size}
+
+    def move(
+        self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
+    ) -> None:
+        vectors["rest"][...] = (grad + 100) - 100
+        vectors["square"][...] = coefficients["factor"] * (grad * grad)
+        param += 1e6 * (vectors["square"] - grad * grad) + coefficients["step_size"]
+
+    def reference(
+        self, param: Any, grad: Any, vectors: Mapping[str, Any], step: int  # noqa: ARG002
+    ) -> tuple[Any, dict[str, Any]]:
+        return param, {"rest": (grad + 200) - 200, "square": grad * grad}
+
+
+def test_a_vector_that_is_off_by_rounding_is_not_called_wrong() -> None:
+    Run("float32", optimizer_class=OfDifferences).step()
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 0\.weight") as error:
+        Run("float32", optimizer_class=OfDifferences, step_size=0.1).step()
+    rows = [line.split() for line in str(error.value).splitlines()]
+    assert {row[-1] for row in rows if row and row[0].endswith(".rest")} == {"rounding"}
+
+
+def test_the_first_wrong_formula_is_named_where_float32_hides_its_error() -> None:
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: 0\.weight\.square"):
+        Run("float32", optimizer_class=OfDifferences, factor=1 + 5e-7).step()
