@@ -66,8 +66,9 @@ def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], erro
     loss: Loss | None = arguments.get("loss")
     if loss is not None and (reason := lost_setting(loss, fit.dtype)):
         fit.add("loss", reason)
-    # Targets that don't belong to places may have any shape, and so may those of a file: only the data shows it.
-    if shape is not None and known is not None and num_classes is not None and loss is not None and loss.has_places:
+    # Targets that don't belong to places may have any shape, and so may those of a file, or of an output with places:
+    # only the data shows it.
+    if shape and len(shape) == 2 and known is not None and num_classes is not None and loss and loss.has_places:
         fit.loss(loss, arguments["model"], shape, np.zeros(1, np.int64), num_classes)
 
 

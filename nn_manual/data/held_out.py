@@ -16,8 +16,9 @@ def check_validation_fraction(validation_fraction: float) -> None:
 
 def held_out(num_examples: int, validation_fraction: float, seed: int) -> Array:
     """Which examples belong to the validation part, as bools: round(validation_fraction * examples) of them, chosen by
-    `seed`, but never all.
+    `seed`, but never all. Raises ValueError for a share outside of [0, 1).
     """
+    check_validation_fraction(validation_fraction)
     num_validation = min(round(validation_fraction * num_examples), num_examples - 1)
     is_validation = np.zeros(num_examples, dtype=bool)
     is_validation[_shuffled(num_examples, seed)[:num_validation]] = True

@@ -36,7 +36,8 @@ def split_examples(
     Both parts keep the order of the source: `batches` shuffles. `standardize` applies to the inputs and, if
     `num_classes` is None, to the targets, unless `standardize_target` is false. It is computed in float64, before the
     cast. Integer inputs stay as they are, in int64. If `transform` is given, it is applied instead. Raises ValueError
-    if it has other columns, for a class that isn't a whole number, and for another number of targets than of inputs.
+    if it has other columns, for a class that isn't a whole number, for another number of targets than of inputs, and
+    for a `validation_fraction` outside of [0, 1).
 
     The lengths of an input that is Padded go with its sequences.
 

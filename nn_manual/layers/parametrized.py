@@ -93,7 +93,8 @@ class Parametrized(Layer):
     def initialize(self, fill: Callable[[str], None]) -> None:
         """As the layer's."""
         *_, last = self.original_shapes()
-        self._filled().initialize(lambda name: fill(self._full(last) if name == self.name else name))
+        full = {self.name: self._full(last)}
+        self._filled().initialize(lambda name: fill(full.get(name, name) if isinstance(name, str) else name))
         self.become(self._originals(self.param))
 
     def check_values(self, input: Array) -> None:

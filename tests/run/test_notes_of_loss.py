@@ -59,6 +59,21 @@ def test_targets_without_a_path(tmp_path: Path, shape: tuple[int, ...], target: 
     assert notes(tmp_path, CTCLoss(), LogSoftmax(1), input, target) == []
 
 
+@pytest.mark.parametrize(
+    ("target", "total"),
+    [([[0, 1], [1, 0]], ""), ([[0.5, 0.5], [1, 1]], "2"), ([[0, 1], [0, 0]], "0"), ([[0.4, 0.4], [1, 0]], "0.8")],
+)
+def test_targets_that_are_no_probabilities(tmp_path: Path, target: list[list[float]], total: str) -> None:
+    example = int(target[0] != [0.4, 0.4])
+    words = f"probabilities of classes, and those of training example {example} add up to {total}"
+    found = [f"CrossEntropyLoss takes {words}: BCEWithLogitsLoss takes several labels"] if total else []
+    given = np.array(target, np.float32)
+    assert notes(tmp_path, CrossEntropyLoss(), Identity(), np.zeros((2, 2), np.float32), given) == found
+    of_places = np.repeat(given[:, :, np.newaxis], 3, axis=2)
+    assert notes(tmp_path, CrossEntropyLoss(), Identity(), np.zeros((2, 2, 3), np.float32), of_places) == found
+    assert notes(tmp_path, CrossEntropyLoss(), Identity(), np.zeros((2, 2), np.float32), np.array([0, 1])) == []
+
+
 def test_a_run_says_it_with_its_place_in_the_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_config(tmp_path, CONFIG.replace("CrossEntropyLoss", "NLLLoss"))
     run(load_config(path, ["epochs=1", "gradient_check.every=0"]), tmp_path / "run")

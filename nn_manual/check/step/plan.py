@@ -13,9 +13,9 @@ from nn_manual.check.compare.comparison import CannotCompare, Quantity
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, in_order, walk
-from nn_manual.check.twin.layers import Counterpart, Source, counterpart_of
+from nn_manual.check.twin.layers import Counterpart, Source, counterpart_of, is_own
 from nn_manual.check.twin.modules import CannotStandIn
-from nn_manual.defaults import defines, is_of_package
+from nn_manual.defaults import defines
 from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import counter_names
 from nn_manual.model import Sequential
@@ -163,7 +163,7 @@ class Plan:
             f"{item.label} is compared with {counterpart.sentence}"
             for item in self.items
             for counterpart in [self.counterparts[item.name]]
-            if not is_of_package(type(item.layer)) or counterpart.source is Source.FORWARD
+            if is_own(item.layer) or counterpart.source is Source.FORWARD
         )
 
     def without_reference(self) -> tuple[str, ...]:

@@ -18,11 +18,19 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.twin.by_differences import ByDifferences
-from nn_manual.check.twin.modules import ADAPTED, CannotStandIn, fitting_module, name_in_torch, torch_module
-from nn_manual.defaults import defines
+from nn_manual.check.twin.modules import (
+    ADAPTED,
+    CannotStandIn,
+    OfReference,
+    fitting_module,
+    name_in_torch,
+    torch_module,
+)
+from nn_manual.defaults import defines, is_of_package
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer, num_parameters
 from nn_manual.layers.composite import has_buffers
+from nn_manual.layers.parametrized import Parametrized
 from nn_manual.model.memory import bind
 
 Function = Callable[..., torch.Tensor]
@@ -57,6 +65,11 @@ class Counterpart(NamedTuple):
         return f"{self.name}; {self.misfit}" if self.misfit else self.name
 
 
+def is_own(layer: Layer) -> bool:
+    """Whether a layer, or what it computes a parameter of, is a user's own."""
+    return not is_of_package(type(layer.layer if isinstance(layer, Parametrized) else layer))
+
+
 def counterpart_of(layer: Layer) -> Counterpart:
     """What a layer is compared with.
 
@@ -80,15 +93,23 @@ def counterpart_of(layer: Layer) -> Counterpart:
         return _own_forward(layer)
     try:
         module = fitting_module(name, layer)
-        return Counterpart(Source.TORCH, f"torch.nn.{name_in_torch(name)}", module)
+        return Counterpart(Source.TORCH, f"torch.nn.{name_in_torch(name)}{_of_own(module)}", module)
     except CannotStandIn as misfit:
         if named:
             raise CannotStandIn(f"its torch_class doesn't fit: {misfit}") from misfit
         return _own_forward(layer, str(misfit))
 
 
+def _of_own(module: torch.nn.Module) -> str:
+    """What torch's function is used on, where that isn't torch's."""
+    inside = (type(inner.of).__name__ for inner in module.modules() if isinstance(inner, OfReference))
+    return "".join(f" of {name}'s own reference" for name in inside)
+
+
 def _own_forward(layer: Layer, misfit: str = "") -> Counterpart:
     if has_buffers(layer):
+        if isinstance(layer, Parametrized):
+            raise CannotStandIn(f"it has buffers, so that differences can't stand for it, and {misfit}")
         words = "it has buffers: its reference must return the output, and a dict of the buffers after the step"
         raise CannotStandIn(f"{words}; {misfit}" if misfit else words)
     return Counterpart(Source.FORWARD, Source.FORWARD.value, misfit=misfit)

@@ -11,6 +11,7 @@ import torch
 from torch.nn.utils import parametrizations
 
 from nn_manual.check.twin.attention import CausalSelfAttention, SelfAttention, TransformerEncoderLayer
+from nn_manual.check.twin.losses import CTCLoss, MultiLabelMarginLoss
 from nn_manual.check.twin.recurrent import OutputAlone, OverLengths
 from nn_manual.defaults import defines
 from nn_manual.errors import raise_if_nobodys_fault, text_of
@@ -62,44 +63,6 @@ class PaddedEmbeddingBag(torch.nn.EmbeddingBag):
         return super().forward(indices, counts.cumsum(0) - counts)
 
 
-class CTCLoss(torch.nn.CTCLoss):
-    """torch.nn.CTCLoss of (batch, classes, time), and of targets in which a blank is no label."""
-
-    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # no lengths
-        """The loss. Its value is torch's. Its gradient is torch's behind a log_softmax, where torch's is that of its
-        value, and that of what log_softmax subtracts, which adds up along each path.
-        """
-        numbers, labels = input.reshape(*input.shape[:2], -1), target.reshape(len(target), -1)
-        is_label = labels != self.blank
-        labels = labels.gather(1, is_label.sort(dim=1, descending=True, stable=True).indices)
-        num_labels, num_times = is_label.sum(1), torch.full((len(target),), numbers.shape[2])
-        given = labels, num_times, num_labels, self.blank, "none"
-        ctc_loss = torch.nn.functional.ctc_loss
-        value = ctc_loss(numbers.detach().permute(2, 0, 1), *given)
-        slopes = ctc_loss(numbers.log_softmax(1).permute(2, 0, 1), *given, zero_infinity=True)
-        slopes = slopes - numbers.logsumexp(1).sum(1)
-        cost = value + (slopes - slopes.detach())
-        if self.zero_infinity:
-            cost = cost.where(value.isfinite(), 0)
-        if self.reduction == "sum":
-            return cost.sum()
-        return (cost / num_labels.clamp(min=1)).mean()
-
-
-class MultiLabelMarginLoss(torch.nn.MultiLabelMarginLoss):
-    """torch.nn.MultiLabelMarginLoss of a target that is 1 for the classes of an example and 0 for the others."""
-
-    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """The loss."""
-        return super().forward(input, lists_of_classes(target))
-
-
-def lists_of_classes(target: torch.Tensor) -> torch.Tensor:
-    """Of a target that is 1 for some classes and 0 for the others, what torch takes: the indices of these, then -1."""
-    indices = torch.arange(target.shape[-1]).where(target > 0, -1)
-    return indices.sort(dim=-1, descending=True).values
-
-
 class Upsample(torch.nn.Upsample):
     """torch's, which takes several factors as a tuple alone."""
 
@@ -129,23 +92,46 @@ class WithSamples(torch.nn.Module):
         return output
 
 
+class OfReference(torch.nn.Module):
+    """The reference of a layer, as a module with the layer's parameters, of which torch can parametrize one."""
+
+    def __init__(self, layer: Any) -> None:
+        super().__init__()
+        self.of = layer
+        for name, shape in layer.parameter_shapes().items():
+            self.register_parameter(name, torch.nn.Parameter(torch.empty(shape)))
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The output."""
+        parameters = {name: getattr(self, name) for name in self.of.parameter_shapes()}
+        output: torch.Tensor = self.of.reference(input, **parameters)
+        return output
+
+
 def weight_norm(*, layer: Layer, name: str, dim: int | None) -> torch.nn.Module:
-    """torch's weight normalization of torch's class for the layer."""
+    """torch's weight normalization of torch's class for the layer, or of the layer's reference."""
     module: torch.nn.Module = parametrizations.weight_norm(_inside(layer), name, -1 if dim is None else dim)
     return module
 
 
 def spectral_norm(*, layer: Layer, **settings: Any) -> torch.nn.Module:
-    """torch's spectral normalization of torch's class for the layer."""
+    """torch's spectral normalization of torch's class for the layer, or of the layer's reference."""
     with torch.random.fork_rng(devices=[]):
         return parametrizations.spectral_norm(_inside(layer), **settings)
 
 
 def _inside(layer: Layer) -> torch.nn.Module:
-    """torch's class for a layer, with memory: on the meta device, these functions take half a second."""
+    """What a layer is compared with, with memory: on the meta device, these functions take half a second. Raises
+    CannotStandIn where there is neither a reference nor torch's class.
+    """
     if defines(layer, "reference"):
-        raise CannotStandIn(f"{type(layer).__name__} has its own reference")
-    return fitting_module(layer.torch_class or type(layer).__name__, layer).to_empty(device="cpu")
+        with torch.device("cpu"):
+            return OfReference(layer)
+    name = layer.torch_class or type(layer).__name__
+    try:
+        return fitting_module(name, layer).to_empty(device="cpu")
+    except CannotStandIn as misfit:
+        raise CannotStandIn(f"{type(layer).__name__} has no reference; {misfit}") from misfit
 
 
 #: Classes, or functions that make a module, for layers of ours.
@@ -192,6 +178,8 @@ def torch_module(ours: Any, name: str) -> torch.nn.Module:
         if any(True for _ in module.buffers()):  # nobody replaces these, and on the meta device they have no values
             with torch.random.fork_rng(devices=[]):
                 module = torch_class(**arguments)
+    except CannotStandIn:  # of what is inside
+        raise
     except BaseException as error:  # TypeError for other keyword arguments; torch raises anything for bad values
         raise_if_nobodys_fault(error)
         raise CannotStandIn(f"torch.nn.{name} can't be made with the fields of {ours!r}: {text_of(error)}") from error

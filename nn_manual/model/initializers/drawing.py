@@ -38,10 +38,22 @@ def _residual_scales(model: Layer, layers: Mapping[str, Layer], initializer: Ini
     """The factor of the last weight in each Residual's branch, by the weight's name."""
     weights: list[str] = []
     for name, layer in layers.items():
-        layer.initialize(lambda key, name=name: weights.append(f"{name}.{key}"))  # type: ignore[misc]
+        layer.initialize(lambda key, name=name, layer=layer: weights.append(f"{name}.{_checked(key, layer)}"))  # type: ignore[misc]
     residuals = [name for name, layer in descendants(model) if isinstance(layer, Residual)]
     inside = ([weight for weight in weights if weight.startswith(f"{name}.")] for name in residuals)
     return {own[-1]: initializer.residual_scale(len(residuals)) for own in inside if own}
+
+
+def _checked(name: object, layer: Layer) -> str:
+    """What a layer's `initialize` has given to `fill`. Raises ConfigError where that is no name of a parameter."""
+    names = layer.parameter_shapes()
+    if isinstance(name, str) and name in names:
+        return name
+    given = repr(name) if isinstance(name, str) else f"one {type(name).__name__}"
+    raise ConfigError(
+        f"initializer: {type(layer).__name__}.initialize: fill takes the name of a parameter, {' or '.join(names)}, "
+        f"and got {given}"
+    )
 
 
 def _initialize(

@@ -22,7 +22,7 @@ from benchmarks.torch_nets import torch_loss, torch_net
 from nn_manual import SGD, Sequential
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.twin.modules import lists_of_classes
+from nn_manual.check.twin.losses import lists_of_classes
 from nn_manual.compile.blas import Choice
 from nn_manual.compile.compile_step import compile_slice
 from nn_manual.compile.plans import noise_of, takes_noise

@@ -30,8 +30,8 @@ from benchmarks.samples.verdicts import (
     refusing,
 )
 from benchmarks.samples.written_out import is_lazy, settings_of, with_sizes
+from nn_manual.check.twin.losses import MultiLabelMarginLoss
 from nn_manual.check.twin.model import reference_settings
-from nn_manual.check.twin.modules import MultiLabelMarginLoss
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.registry import components

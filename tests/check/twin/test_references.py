@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
-from nets import Double, report_of
+from nets import Double, batch, report_of
 from slow_cases import crossed
 
-from nn_manual import Layer, Linear, Sequential
-from nn_manual.arrays import Array, Shape
+from nn_manual import SGD, Layer, Linear, MSELoss, Sequential, SpectralNorm, Trainer, WeightNorm
+from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.twin.layers import Source, counterpart_of
 from nn_manual.check.twin.modules import FRACTIONAL, RANDOM
@@ -196,3 +197,66 @@ def test_a_reference_returns_all_buffers_by_their_names(returned: Any) -> None:
     report = report_of(Centered(returned))
     assert report.problem is not None
     assert "it must return the output, and a dict of all buffers after the step: mean" in report.problem
+
+
+@dataclass(eq=False)
+class Scaled(Layer):
+    """output = input @ weight + bias * input: parameters of its own, of which `factor` spoils a gradient."""
+
+    factor: float = 1.0
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        return {"weight": (4, 4), "bias": (4,)}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        self.param.weight[...] = generator.standard_normal((4, 4))
+        self.param.bias[...] = generator.standard_normal(4)
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        return input @ self.param.weight + self.param.bias * input, input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        self.grad.weight[...] = self.factor * (saved.T @ grad_output)
+        self.grad.bias[...] = (saved * grad_output).sum(axis=0)
+        grad_input: Array = grad_output @ self.param.weight.T + self.param.bias * grad_output
+        return grad_input
+
+
+class ScaledWithReference(Scaled):
+    def reference(self, input: Any, weight: Any, bias: Any) -> Any:
+        return input @ weight + bias * input
+
+
+@pytest.mark.parametrize("around", [WeightNorm, SpectralNorm])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_parametrized_layer_is_compared_with_the_reference_of_what_is_inside(
+    around: Callable[[Layer], Layer], dtype: str
+) -> None:
+    report = report_of(around(ScaledWithReference()), dtype)
+    assert report.passed, str(report)
+    assert len(report.sources) == 1
+    assert report.sources[0].endswith("_norm of ScaledWithReference's own reference")
+
+    failures = report_of(around(ScaledWithReference(factor=1.01)), dtype).failures
+    assert failures[0].name.startswith("2.grad_parametrizations.weight.original")
+
+
+def test_a_parametrized_layer_without_a_reference_inside() -> None:
+    """Differences can stand for the one that has no buffers."""
+    assert report_of(WeightNorm(Scaled())).passed
+    wrong = report_of(WeightNorm(Scaled(factor=1.01)))
+    assert wrong.failures[0].name == "2.grad_parametrizations.weight.original0"
+    report = report_of(SpectralNorm(Scaled()))
+    assert str(report.problem).startswith(
+        "2 (SpectralNorm): it has buffers, so that differences can't stand for it, and Scaled has no reference"
+    )
+
+
+def test_steps_of_a_parametrized_layer_with_a_reference_are_proven_together() -> None:
+    model = Sequential(Linear(3, 4), SpectralNorm(ScaledWithReference()), WeightNorm(ScaledWithReference()), seed=1)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.01))
+    for seed in range(9):
+        trainer.steps.one(*batch(seed=seed), together=True)
+    trainer.flush()
+    assert trainer.prover is not None
+    assert trainer.prover.groups.most > 1
