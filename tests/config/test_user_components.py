@@ -261,3 +261,40 @@ def test_a_file_that_cannot_be_checked(
     assert main(["check", text]) == 2
     assert capsys.readouterr().err == f"nn-manual: {words.format(folder=tmp_path)}\n"
     assert main(["check", text, "epochs=3"]) == 2
+
+TAGS = '''
+from dataclasses import dataclass
+
+import numpy as np
+
+from nn_manual.data import Dataset, Examples, split_examples
+
+
+@dataclass
+class Tags(Dataset):
+    """A class for each of eight times."""
+
+    example_shape = (2, 8)
+    num_classes = 3
+
+    def load(self, seed, dtype, transform=None):
+        random = np.random.default_rng(seed)
+        input, target = random.standard_normal((20, 2, 8)), random.integers(0, 3, (20, 8))
+        return split_examples(Examples(input, target), 3, 0.0, seed, dtype, standardize=False, transform=transform)
+'''
+
+
+def test_data_with_a_class_for_each_time_may_say_how_many_there_are(
+    tmp_path: Path, errors_of: ErrorsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tags.py").write_text(TAGS)
+    layer = "  - Conv1d: {in_channels: 2, out_channels: 3, kernel_size: 1}\n"
+    text = f"data: tags:Tags\nbatch_size: 5\nepochs: 1\nmodel:\n{layer}loss: CrossEntropyLoss\n"
+    text += "optimizer: {SGD: {lr: 0.1}}\n"
+    Path("tags.yaml").write_text(text)
+    assert main(["train", "tags.yaml", "--run-dir", "run"]) == 0
+
+    flat = "  - Conv1d: {in_channels: 2, out_channels: 4, kernel_size: 8}\n  - Flatten\n"
+    (error,) = errors_of(text.replace(layer, flat))
+    assert error.startswith("run.yaml:6:5: the model puts out 4 values, but the data has 3 classes")

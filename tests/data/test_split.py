@@ -50,6 +50,12 @@ def test_number_held_out(num_examples: int, validation_fraction: float, num_vali
     assert split.validation.input.shape == (num_validation, 1)
 
 
+@pytest.mark.parametrize("fraction", [-0.2, 1.0, 1.5, float("nan")])
+def test_a_share_that_is_none_is_refused(fraction: float) -> None:
+    with pytest.raises(ValueError, match=f"^validation_fraction must be at least 0 and less than 1, not {fraction}$"):
+        numbered(10, fraction)
+
+
 def test_split_is_determined_by_the_seed() -> None:
     assert np.array_equal(numbered(100, 0.3, seed=7).validation.input, numbered(100, 0.3, seed=7).validation.input)
     assert not np.array_equal(

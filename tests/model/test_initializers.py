@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from nn_manual import Layer, Linear, ReLU, Residual, Sequential
+from nn_manual import Layer, Linear, ReLU, Residual, Sequential, WeightNorm
 from nn_manual.arrays import Array
 from nn_manual.errors import ConfigError
 from nn_manual.model.initializers import (
@@ -209,6 +209,21 @@ class OfFunction(Initializer):
 def test_one_of_the_users_own_that_does_not_fill_a_weight_is_refused(function: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=f"^initializer: 0.weight: OfFunction.fill {re.escape(words)}"):
         Sequential(Linear(3, 3), initializer=OfFunction(function))
+
+
+@pytest.mark.parametrize("around", [lambda layer: layer, WeightNorm])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [(lambda layer: layer.param.weight, "one ndarray"), (lambda _: "weigth", "'weigth'"), (lambda _: 0, "one int")],
+)
+def test_what_is_no_name_of_a_parameter_is_not_filled(given: Any, words: str, around: Any) -> None:
+    class Own(Linear):
+        def initialize(self, fill: Any) -> None:
+            fill(given(self))
+
+    takes = f"{type(around(Own(3, 3))).__name__}.initialize: fill takes the name of a parameter"
+    with pytest.raises(ConfigError, match=f"^initializer: {takes}, .*weight.* or .*, and got {words}$"):
+        Sequential(around(Own(3, 3)), initializer=Normal(0, 1))
 
 
 def test_one_of_the_users_own_draws_what_its_generator_gives_once() -> None:
