@@ -217,14 +217,15 @@ def _layer_trials(owner: type[Layer], dtype: str) -> Iterator[Trial]:
 
 def _with_lengths(owner: type[Layer]) -> Iterator[type[Layer]]:
     """The classes with lengths that are made of a class, with the mistakes of `owner`, which is the class or has
-    mistakes, in the methods that they have from it.
+    mistakes, in the methods that they have from it: those that have none are left out.
     """
     known = components(Layer).values()
     right, mistakes = (owner, {}) if owner in known else (owner.__mro__[1], dict(vars(owner)))
     for heir in known:
         if heir is not right and issubclass(heir, right) and issubclass(heir, LayerWithLengths):
             inherited = {name: made for name, made in mistakes.items() if _same(heir, right, name)}
-            yield type(heir.__name__, (heir,), inherited)
+            if inherited or right is owner:
+                yield type(heir.__name__, (heir,), inherited)
 
 
 def layer_nets(owner: type[Layer], dtype: str) -> Iterator[tuple[Sequential, int, Shape]]:
