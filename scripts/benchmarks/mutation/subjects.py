@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -220,7 +221,8 @@ def _with_lengths(owner: type[Layer]) -> Iterator[type[Layer]]:
     mistakes, in the methods that they have from it: those that have none are left out.
     """
     known = components(Layer).values()
-    right, mistakes = (owner, {}) if owner in known else (owner.__mro__[1], dict(vars(owner)))
+    right = owner if owner in known else owner.__mro__[1]
+    mistakes = {} if right is owner else {name: made for name, made in vars(owner).items() if inspect.isroutine(made)}
     for heir in known:
         if heir is not right and issubclass(heir, right) and issubclass(heir, LayerWithLengths):
             inherited = {name: made for name, made in mistakes.items() if _same(heir, right, name)}
