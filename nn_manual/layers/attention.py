@@ -116,16 +116,16 @@ class SelfAttention(Heads):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """One head and several, with dropout, without bias, all square, a single time; keys of several heads, a window,
-        and both kinds of positions.
+        """One head and several, with dropout, without bias, all square, a single time; keys that two heads share and
+        that all do, windows, and both kinds of positions.
         """
         return [
             (cls(4, 2), (2, 3, 4)),
             (cls(6, 2, dropout=0.25), (3, 4, 6)),
             (cls(3, 1, bias=False), (3, 3, 3)),
             (cls(2, 2), (3, 1, 2)),
-            (cls(4, 2, num_kv_heads=1, window=2, positions="rotary"), (2, 4, 4)),
-            (cls(6, 3, dropout=0.25, window=3, positions="alibi"), (2, 5, 6)),
+            (cls(8, 4, num_kv_heads=2, window=2, positions="rotary"), (2, 4, 8)),
+            (cls(6, 3, dropout=0.25, num_kv_heads=1, window=3, positions="alibi"), (2, 5, 6)),
         ]
 
     def forward(self, input: Array) -> tuple[Array, _Memory]:
