@@ -66,6 +66,12 @@ GELU_SLOPE = "slope = np.multiply(square, math.sqrt(8 / math.pi) * 3 * 0.044715,
 INSTANCE_ROWS = "return (normalized, std, mean, variance)"
 INSTANCE_MEANS = "means = (rows.reshape(-1, self.num_features).mean(axis=0) for rows in (mean, unbiased))"
 MASKED = "kept = probability if mask is None else np.multiply(probability, mask[part], out=probability)"
+SCORES = "scores = self._scores(query[part], key[part], None if counts is None else counts[part])"
+IN_PLACE = "scores, exponential and probability are one array, in which each is computed from the one before"
+PADDED_ELSEWHERE = (
+    "a class with lengths has a method of its own that calls the right one, so no trial of a mistake here has lengths; "
+    "tests/layers/test_attention.py has padded sequences, which fail"
+)
 GRAD_QUERY = "np.matmul(grad_scores, key[part], out=grad_query[part])"
 
 OWN_PROJECTION = "normalized is multiplied by its own projection, so that both change their sign"
@@ -436,6 +442,12 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             (
                 *("backward", "grad_probability = grad_kept if mask is None else np.multiply(grad_kept, mask[part], out=grad_kept)"),
                 *("(grad_kept, mask[part],", "(mask[part], grad_kept,", SWAPPED),
+            ),
+            *((method, SCORES, "None if counts is None else counts[part]", "None", PADDED_ELSEWHERE) for method in ("backward", "_attend")),
+            *(
+                (method, line, "kept = probability", f"kept = {same}", IN_PLACE)
+                for method, line in (("backward", "kept = probability if mask is None else probability * mask[part]"), ("_attend", MASKED))
+                for same in ("scores", "exponential")
             ),
             ("backward", GRAD_QUERY, "key[part]", "key[part] + 1e-08", ROWS_OF_ZERO),
             ("backward", GRAD_QUERY, "key[part]", "(key + 1e-08)[part]", ROWS_OF_ZERO),
