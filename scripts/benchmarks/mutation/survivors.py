@@ -9,7 +9,7 @@ from benchmarks.mutation.survivors_of_images import IMAGES
 from benchmarks.mutation.survivors_of_losses import LOSSES
 from benchmarks.mutation.survivors_of_normalizations import NORMALIZATIONS
 from benchmarks.mutation.survivors_of_optimizers import OPTIMIZERS, ORDER, ZERO
-from benchmarks.mutation.survivors_of_recurrent import EACH_ROW, LEFT_OVER, RECURRENT, SWAPPED
+from benchmarks.mutation.survivors_of_recurrent import EACH_ROW, LEFT_OVER, RECURRENT, SWAPPED, WRITTEN
 
 MASK = "input > 0 exactly where maximum(input, 0) > 0"
 EVEN = "output is only multiplied by itself, and (-output) * (-output) = output * output"
@@ -67,6 +67,12 @@ INSTANCE_ROWS = "return (normalized, std, mean, variance)"
 INSTANCE_MEANS = "means = (rows.reshape(-1, self.num_features).mean(axis=0) for rows in (mean, unbiased))"
 MASKED = "kept = probability if mask is None else np.multiply(probability, mask[part], out=probability)"
 SCORES = "scores = self._scores(query[part], key[part], None if counts is None else counts[part])"
+UNSEEN = "scores = np.where((counts & ~counts.mT)[:, np.newaxis], -np.inf, scores)"
+CAUSAL = (
+    "no time sees a later one, so one that counts sees none that doesn't, whatever stands here; tests/layers/test_attention.py "
+    "has layers in which it does"
+)
+IS_CAUSAL = "the class is causal, so the condition holds; tests/layers/test_attention.py has MultiheadAttention"
 IN_PLACE = "scores, exponential and probability are one array, in which each is computed from the one before"
 PADDED_ELSEWHERE = (
     "a class with lengths has a method of its own that calls the right one, so no trial of a mistake here has lengths; "
@@ -448,6 +454,27 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
                 (method, line, "kept = probability", f"kept = {same}", IN_PLACE)
                 for method, line in (("backward", "kept = probability if mask is None else probability * mask[part]"), ("_attend", MASKED))
                 for same in ("scores", "exponential")
+            ),
+            ("_scores", "counts is not None", "counts is not None", "False", CAUSAL),
+            ("_scores", "self.is_causal or self.window is not None or num_slopes", "self.is_causal or self.window is not None or num_slopes", "True", IS_CAUSAL),
+            ("_scores", "self.is_causal or self.window is not None or num_slopes", "is not None", "is None", IS_CAUSAL),
+            ("_scores", UNSEEN, "(counts & ~counts.mT)[:, np.newaxis]", "previous(self, (counts & ~counts.mT)[:, np.newaxis])", CAUSAL),
+            ("_scores", UNSEEN, "counts & ~counts.mT", "~counts.mT & counts", CAUSAL),
+            ("_scores", UNSEEN, UNSEEN.removeprefix("scores = "), UNSEEN.removeprefix("scores = ") + " + 1e-08", ALL_SCORES),
+            ("_scores", UNSEEN, ", scores)", ", scores + 1e-08)", ALL_SCORES),
+            *(
+                ("_scores", UNSEEN, "-np.inf", mutated, "a multiple of an infinity is the same one, and so is its sum with a number")
+                for mutated in ("-np.inf * 1.001", "-np.inf * 2", "-np.inf + 1e-08", "-(np.inf * 1.001)", "-(np.inf * 2)", "-(np.inf + 1e-08)")
+            ),
+            ("_scores", UNSEEN, "(counts & ~counts.mT)", "previous(self, counts & ~counts.mT)", CAUSAL),
+            ("_repeated", "array is not shared", "array is not shared", "True", "an array that no heads share is written onto itself"),
+            *(
+                ("_repeated", "array = self._repeatable(shared)", "self._repeatable(shared)", mutated.format("self._repeatable(shared)"), WRITTEN)
+                for mutated in ("{} * 1.001", "{} * 2", "{} + 1e-08", "previous(self, {})")
+            ),
+            *(
+                ("_repeated", "array = self._repeatable(shared)", "shared", mutated, "another array than `shared` is written before it is read")
+                for mutated in ("-shared", "shared * 1.001", "shared * 2", "shared + 1e-08", "previous(self, shared)")
             ),
             ("backward", GRAD_QUERY, "key[part]", "key[part] + 1e-08", ROWS_OF_ZERO),
             ("backward", GRAD_QUERY, "key[part]", "(key + 1e-08)[part]", ROWS_OF_ZERO),

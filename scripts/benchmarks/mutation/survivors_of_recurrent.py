@@ -209,7 +209,4 @@ RECURRENT: dict[tuple[str, str, str], str] = {
         )
         for mutated in changes
     },
-    (
-        "CausalSelfAttention._repeated", "array = self._repeatable(shared)", "array = self._repeatable(-shared)",
-    ): "another array than `shared` is written before it is read",
 }
