@@ -467,10 +467,11 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
                 for mutated in ("-np.inf * 1.001", "-np.inf * 2", "-np.inf + 1e-08", "-(np.inf * 1.001)", "-(np.inf * 2)", "-(np.inf + 1e-08)")
             ),
             ("_scores", UNSEEN, "(counts & ~counts.mT)", "previous(self, counts & ~counts.mT)", CAUSAL),
+            ("_add_up", "grad is not shared", "grad is not shared", "True", "an array that no heads share is written onto itself"),
             ("_repeated", "array is not shared", "array is not shared", "True", "an array that no heads share is written onto itself"),
             *(
                 ("_repeated", "array = self._repeatable(shared)", "self._repeatable(shared)", mutated.format("self._repeatable(shared)"), WRITTEN)
-                for mutated in ("{} * 1.001", "{} * 2", "{} + 1e-08", "previous(self, {})")
+                for mutated in ("-{}", "{} * 1.001", "{} * 2", "{} + 1e-08", "previous(self, {})")
             ),
             *(
                 ("_repeated", "array = self._repeatable(shared)", "shared", mutated, "another array than `shared` is written before it is read")
