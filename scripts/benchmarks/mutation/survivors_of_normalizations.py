@@ -25,6 +25,13 @@ BOTH_INPUTS = "the input is a factor of the share, which is multiplied by it aga
 NO_CHANNELS = "at a distance of all channels and more there are none to add"
 LOCAL = "return (input * factor, (input, base, factor))"
 LENGTH = "norm = self._norm(originals.original1)"
+NORMALIZED = "normalized: Array = vector / np.maximum(length, self.eps)"
+VECTOR = "length = np.sqrt((vector * vector).sum(keepdims=True))"
+VALUE = "value: Array = (left * (matrix @ right)).sum(keepdims=True)"
+TOTAL = "total = (grad_weight * weight).sum(keepdims=True)"
+GRAD_ORIGINAL = "grads.original[...] = (grad_weight - total * np.moveaxis(outer, 0, self._front)) / value"
+LONGER = "all vectors of these examples are longer; tests/layers/test_parametrized.py has an eps that is longer than some"
+ONE_NUMBER = "a sum over all is one number, in whichever order it is added up, and however many dimensions it has"
 
 #: The proof, as in survivors.py.
 NORMALIZATIONS: dict[tuple[str, str, str], str] = {
@@ -76,6 +83,17 @@ NORMALIZATIONS: dict[tuple[str, str, str], str] = {
             *((LEFT, "right)", f"(right * {factor}))"), (RIGHT, "matrix.T @ left", f"matrix.T @ left * {factor}")),
             *((RIGHT, "matrix.T", f"matrix.T * {factor}"), (RIGHT, "matrix.T", f"(matrix * {factor}).T")),
             (RIGHT, "left)", f"(left * {factor}))"),
+        )
+    },
+    **{
+        (f"SpectralNorm.{method}", line, line.replace(part, mutated)): proof
+        for method, line, part, mutated, proof in (
+            ("_normalize", NORMALIZED, "length, self.eps", "self.eps, length", COMMUTES),
+            *(("_normalize", NORMALIZED, "self.eps", eps, LONGER) for eps in ("-self.eps", "self.eps * 1.001", "self.eps * 2", "self.eps + 1e-08")),
+            *((method, line, "keepdims=True", "keepdims=False", ONE_NUMBER) for method, line in (("_normalize", VECTOR), ("_value", VALUE), ("write_grads", TOTAL))),
+            ("write_grads", TOTAL, "weight)", "weight).T", ONE_NUMBER),
+            ("write_grads", TOTAL, TOTAL.removeprefix("total = "), f"{TOTAL.removeprefix('total = ')}.T", ONE_NUMBER),
+            ("write_grads", GRAD_ORIGINAL, "total", "total.T", ONE_NUMBER),
         )
     },
     **{
