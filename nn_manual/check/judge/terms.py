@@ -155,7 +155,8 @@ def _own_values(calls: LayerCalls, layer: Layer, again: Recording, size: float, 
     if calls.grad_input is not None:
         values["grad_input"] = grad_input
     named = {f"{calls.item.name}.{name}": array for name, array in values.items()}
-    named |= {name: source() for name, source in given_to_children(calls.item, again).items()}
+    given = given_to_children(calls.item, {each.item.name: each for each in again.layers})
+    named |= {name: source() for name, source in given.items()}
     return {name: np.array(array) for name, array in named.items() if array is not None}
 
 

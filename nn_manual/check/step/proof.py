@@ -110,7 +110,7 @@ def sources_of(plan: Plan, recorded: Recording) -> dict[str, Callable[[], Any]]:
             sources[f"{item.name}.{name}"] = partial(getattr, of_layer, name)
         for name in of_layer.grads:
             sources[f"{item.name}.grad_{name}"] = partial(_grad_of, of_layer, name)
-        sources |= given_to_children(item, recorded)
+        sources |= given_to_children(item, calls)
     for name, buffer in recorded.buffers.items():
         sources[name] = partial(buffer.astype, plan.dtype, copy=False)
     for name, (first, *_) in plan.sums.items():
@@ -120,9 +120,10 @@ def sources_of(plan: Plan, recorded: Recording) -> dict[str, Callable[[], Any]]:
     return sources
 
 
-def given_to_children(item: Item, recorded: Recording) -> dict[str, Callable[[], Any]]:
-    """Where to find what a composite has given its children, by the names in the plan."""
-    calls = {calls.item.name: calls for calls in recorded.layers}
+def given_to_children(item: Item, calls: Mapping[str, LayerCalls]) -> dict[str, Callable[[], Any]]:
+    """Where to find what a composite has given its children, by the names in the plan. `calls` are those of all layers,
+    by their names.
+    """
     sources: dict[str, Callable[[], Any]] = {}
     for name, children in item.children.items():
         if children:

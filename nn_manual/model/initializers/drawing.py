@@ -49,9 +49,10 @@ def _checked(name: object, layer: Layer) -> str:
     names = layer.parameter_shapes()
     if isinstance(name, str) and name in names:
         return name
+    known = " or ".join(names) or "of which there is none"
     given = repr(name) if isinstance(name, str) else f"one {type(name).__name__}"
     raise ConfigError(
-        f"initializer: {type(layer).__name__}.initialize: fill takes the name of a parameter, {' or '.join(names)}, "
+        f"initializer: {type(layer).__name__}.initialize: fill takes the name of a parameter, {known}, "
         f"and got {given}"
     )
 
