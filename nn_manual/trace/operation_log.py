@@ -125,7 +125,7 @@ class OperationLog:
                 for whole in (value, value.base):  # the next layer may look at its rows
                     if id(whole) in self._returned:
                         self.origins[len(self.operations)] = self._returned[id(whole)][1]
-                return FixedValue(untraced(value).copy())
+                return FixedValue(untraced(value).copy(order="K"))  # a BLAS may round another layout otherwise
             view = self.memory.view(value)
             self.memory.read(view)
             return view

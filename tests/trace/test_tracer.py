@@ -47,6 +47,18 @@ def test_the_sum_over_equal_indices_is_one_operation() -> None:
     np.testing.assert_array_equal(found, [[2, 3], [0, 0], [4, 6], [0, 0]])
 
 
+def test_an_array_from_outside_keeps_its_layout() -> None:
+    """On some processors a BLAS rounds a product with a transposed matrix otherwise than with a copy of it."""
+    outside = np.arange(12.0).reshape(3, 4).T
+    with Tracer({}) as tracer:
+        product = tracer.give("x", np.ones((2, 4))) @ outside
+        trace = tracer.trace({"product": product})
+    value = trace.operations[0].arguments[1].value
+    assert value is not outside
+    assert value.strides == outside.strides
+    np.testing.assert_array_equal(value, outside)
+
+
 def test_a_loop_is_a_range_outside_of_a_trace() -> None:
     assert over_time(3) == range(3)
     assert list(over_time(3, backward=True)) == [2, 1, 0]
