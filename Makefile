@@ -26,10 +26,10 @@ test-all: lint lint-windows $(VENV)/extras
 	$(PYTEST) -m "not slow"
 	$(PYTEST) -m slow
 
-# The slow tests take most of an hour on two cores. A tenth of them goes with each commit, the next tenth with the next.
+# The slow tests take most of an hour on two cores. A twentieth of them goes with each commit, the next one with the next.
 test-sample: lint lint-windows $(VENV)/extras
 	$(PYTEST) -m "not slow"
-	$(PYTEST) -m slow --tenth $$(($$(git rev-list --count HEAD || echo 0) % 10))
+	$(PYTEST) -m slow --twentieth $$(($$(git rev-list --count HEAD || echo 0) % 20))
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .

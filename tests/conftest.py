@@ -40,20 +40,21 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """A sample of the tests that are chosen otherwise."""
-    parser.addoption("--tenth", type=int, metavar="K", help="run each tenth of the tests, from the K-th on (0 to 9)")
+    words = "run each twentieth of the tests, from the K-th on (0 to 19)"
+    parser.addoption("--twentieth", type=int, metavar="K", help=words)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """The samples of the campaigns are slow. They alone catch a campaign that doesn't run, or sees nothing any more.
-    When the marks have chosen, `--tenth` does.
+    When the marks have chosen, `--twentieth` does.
     """
     for item in items:
         if item.path.is_relative_to(BENCHMARKS):
             item.add_marker(pytest.mark.slow)
     yield
-    if (first := config.getoption("tenth")) is not None:
-        items[:] = items[first::10]
+    if (first := config.getoption("twentieth")) is not None:
+        items[:] = items[first::20]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:  # noqa: ARG001 - the hook's signature

@@ -105,6 +105,7 @@ def test_the_vector_of_a_word(tmp_path: Path) -> None:
     np.testing.assert_array_equal(vector, model.layers[0].infer(np.array([[1, 1]]))[0])
 
 
+@pytest.mark.slow
 def test_using_a_model_works_as_it_stands(tmp_path: Path) -> None:
     """It alone runs the page's commands one after the other."""
     page = (DOCS / "using_a_model.md").read_text(encoding="utf-8")

@@ -280,8 +280,11 @@ def test_a_hint_that_cannot_be_noted_is_shown(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("        return grad_output[:0]\n", "no picture: your grad_input has another shape on LayerNorm(3), random"),
-        (
+        slow(
+            "        return grad_output[:0]\n",
+            "no picture: your grad_input has another shape on LayerNorm(3), random",
+        ),
+        slow(
             RIGHT.replace(VARIANCE, f"{VARIANCE} * (grad.size < 50)"),
             "no picture: your grad_input is right on each input whose Jacobian has at most 2,304 entries",
         ),

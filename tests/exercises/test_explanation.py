@@ -12,6 +12,7 @@ import mistakes
 import numpy as np
 import pytest
 from mistakes import STUDENTS
+from slow_cases import slow
 from student import solution
 
 from nn_manual import ops
@@ -27,6 +28,9 @@ from nn_manual.exercises.causes.operation_text import OperationText
 from nn_manual.exercises.kinds.every_exercise import every_exercise
 from nn_manual.exercises.kinds.exercise import Case, Exercise, Reached, Results
 from nn_manual.optim import Optimizer
+
+#: Of these exercises the quick tests have something: all of them take minutes.
+QUICK = {*[*MISTAKES][::3]}
 
 #: The exercises that have methods.
 CLASSES = [name for name, exercise in every_exercise().exercises.items() if isinstance(exercise.owner, type)]
@@ -77,19 +81,18 @@ def said_of(name: str, index: int) -> str:
 
 
 def every_mistake(explained: bool) -> list[Any]:
-    """The mistakes whose cause is found, or those whose cause isn't. The quick tests have the first of each exercise:
-    all of them take minutes.
+    """The mistakes whose cause is found, or those whose cause isn't. The quick tests have the first of some exercises.
     """
     found = []
     for name, student in STUDENTS.items():
         for index, (_, wrong, said) in enumerate(student.mistakes):
-            marks = [pytest.mark.slow] if index else []
+            marks = [] if name in QUICK and not index else [pytest.mark.slow]
             if (said is not None) == explained:
                 found.append(pytest.param(name, index, marks=marks, id=f"{name}-{wrong}"))
     return found
 
 
-@pytest.mark.parametrize("name", STUDENTS)
+@pytest.mark.parametrize("name", [name if name in QUICK else slow(name) for name in STUDENTS])
 def test_another_form_of_the_right_solution_agrees(name: str) -> None:
     assert first_wrong(name, results_of(name, STUDENTS[name].code)) is None
 
@@ -221,7 +224,7 @@ def outcome(text: CodeText, candidate: Any) -> Results:
         return {}
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", [name if name in QUICK else slow(name) for name in MISTAKES])
 def test_each_sentence_is_of_a_change_that_can_be_made(name: str) -> None:
     exercise, cases, _ = cases_of(name)
     is_optimizer = isinstance(exercise.owner, type) and issubclass(exercise.owner, Optimizer)
