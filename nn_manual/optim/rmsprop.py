@@ -96,3 +96,19 @@ class RMSprop(WithL2):
             momentum_buffer += scaled
             scaled = momentum_buffer
         param -= coefficients["lr"] * scaled
+
+    def reference(
+        self, param: Any, grad: Any, vectors: Mapping[str, Any], step: int  # noqa: ARG002 - all steps are alike
+    ) -> tuple[Any, dict[str, Any]]:
+        """The formulas as they stand above, on torch tensors: torch's class takes the root of a negative difference."""
+        direction = -grad if self.maximize else grad
+        direction = direction + self.weight_decay * param
+        made = {"square_avg": self.alpha * vectors["square_avg"] + (1 - self.alpha) * direction.square()}
+        variance = made["square_avg"]
+        if self.centered:
+            made["grad_avg"] = vectors["grad_avg"].lerp(direction, 1 - self.alpha)
+            variance = (variance - made["grad_avg"].square()).clamp(min=0)
+        scaled = direction / (variance.sqrt() + self.eps)
+        if self.momentum:
+            scaled = made["momentum_buffer"] = self.momentum * vectors["momentum_buffer"] + scaled
+        return param - self.lr * scaled, made
