@@ -44,10 +44,12 @@ def load(config: RunConfig, split: Split | None = None) -> tuple[Split, Sequenti
     if split is None:
         split = loaded(config.data, config.seed, DTYPES[config.dtype])
     if (config.slices or 1) > (num_rows := min(config.batch_size, len(split.train.input))):
-        raise ConfigError(f"slices must be at most {num_rows}, the examples in a batch, not {config.slices}")
+        place = config.places.get("slices", "slices")
+        raise ConfigError(f"{place}: slices must be at most {num_rows}, the examples in a batch, not {config.slices}")
     check_sizes(config, split)
     if config.early_stopping is not None and not len(split.validation.input):
-        raise ConfigError("early_stopping watches the validation loss, but there is no validation set")
+        place = config.places.get("early_stopping", "early_stopping")
+        raise ConfigError(f"{place}: early_stopping watches the validation loss, but there is no validation set")
     if isinstance(config.lr_scheduler, ReduceLROnPlateau) and not len(split.validation.input):
         place = config.places.get("lr_scheduler", "lr_scheduler")
         raise ConfigError(f"{place}: ReduceLROnPlateau watches the validation loss, but there is no validation set")

@@ -213,6 +213,9 @@ def test_the_first_alone_prints(folder: Path) -> None:
     assert "added up one by one: the same bits on any number of processes" in log_of(folder / "two.logs", 0)
 
 
+TOO_MANY = "nn-manual: override 'slices=18': slices must be at most 17, the examples in a batch, not 18\n"
+
+
 @pytest.mark.parametrize(
     ("name", "statuses", "message"),
     [
@@ -222,10 +225,10 @@ def test_the_first_alone_prints(folder: Path) -> None:
         slow("broken", [7, 2], "nn-manual: not enough memory: broken\nstopped in epoch 2 at step 6; the run so far "),
         slow("asked", [143, 143], "nn-manual: terminated\nstopped in epoch "),
         slow("divided", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 4\n"),
-        slow("many", [2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
+        slow("many", [2], TOO_MANY),
         slow("compiled_sync", [2, 2], "nn-manual: compiled must be false with sync_batch_norm: its slices wait "),
         ("override", [2, 2], "nn-manual: process 1 has another optimizer.SGD.lr than process 0: 0.2, not 0.1\n"),
-        slow("many_two", [2, 2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
+        slow("many_two", [2, 2], TOO_MANY),
         slow("few", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 2\n"),
         slow("length", [2, 2], "nn-manual: process 1 has another model than process 0: [{Linear: "),
         slow("config", [2, 2], "process 1 has another data.Spirals.num_examples than process 0: 90, not 71\n"),
