@@ -133,14 +133,23 @@ def optimizer_cases(
 
 
 def _moved_by(optimizer_class: type[Optimizer]) -> list[Layer]:
-    """The layers of the small net, from (batch, 3) to (batch, 2). An optimizer that isn't elementwise moves parameters
-    of one, two and three dimensions, if it takes them.
+    """The layers of the small net, from (batch, 3) to (batch, 2): those of the first net whose parameters the optimizer
+    moves. One that isn't elementwise meets parameters of one, two and three dimensions.
     """
-    if optimizer_class.num_dims is not None:
-        return [Linear(3, 4, bias=False), Tanh(), Linear(4, 2, bias=False)]
+    nets: list[list[Layer]] = [
+        [Linear(3, 4), Tanh(), Unflatten(1, [2, 2]), Conv1d(2, 4, 3, padding=1), Flatten(), Linear(8, 2)],
+        [Linear(3, 4), Tanh(), Linear(4, 2)],
+        [Linear(3, 4, bias=False), Tanh(), Linear(4, 2, bias=False)],
+    ]
     if optimizer_class.is_elementwise:
-        return [Linear(3, 4), Tanh(), Linear(4, 2)]
-    return [Linear(3, 4), Tanh(), Unflatten(1, [2, 2]), Conv1d(2, 4, 3, padding=1), Flatten(), Linear(8, 2)]
+        nets = nets[1:]
+    return next((layers for layers in nets if _moves(optimizer_class, layers)), nets[-1])
+
+
+def _moves(optimizer_class: type[Optimizer], layers: list[Layer]) -> bool:
+    each = ((str(index), layer.parameter_shapes()) for index, layer in enumerate(layers))
+    shapes = {f"{index}.{name}": shape for index, own in each for name, shape in own.items()}
+    return not optimizer_class.misfit(shapes)
 
 
 def scheduler_cases(scheduler: Scheduler) -> Iterator[CaseResult]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.cases import CaseResult, optimizer_cases
 from nn_manual.optim import Adafactor, Optimizer
 
@@ -42,3 +42,15 @@ def test_parameters_have_one_to_three_dimensions(num_dims: int) -> None:
 
     WrongInSome.__name__ = "Adafactor"
     assert [case.description for case in failed(WrongInSome, {})] == ["random input, step 1"]
+
+
+def test_an_optimizer_that_refuses_three_dimensions_moves_two() -> None:
+    class OfMatrices(Adafactor):
+        @classmethod
+        def misfit(cls, shapes: Mapping[str, Shape]) -> str:
+            return "" if all(len(shape) < 3 for shape in shapes.values()) else "too many dimensions"
+
+    OfMatrices.__name__ = "Adafactor"
+    of_all, of_two = (next(optimizer_cases(owner, {}, "float64", seed=0)) for owner in (Adafactor, OfMatrices))
+    assert of_two.failure is None
+    assert of_two.num_tensors < of_all.num_tensors
