@@ -171,9 +171,14 @@ def _copy(operation: TracedOperation, says: Says) -> Expression:
     (source,), output = operation.arguments, operation.output
     if isinstance(source, FixedValue):
         return filled(source.value, output.shape, output.dtype, says(source, 0))
+    said = says(source, 0)
     if source.dtype != output.dtype:
-        return says(source, 0).followed_by(f".astype(np.{output.dtype})")
-    return says(source, 0).followed_by(".copy()")
+        said = said.followed_by(f".astype(np.{output.dtype})")
+    same = len(source.shape) == len(output.shape)
+    repeated = [axis for axis, size in enumerate(source.shape) if same and size != output.shape[axis]]
+    for axis in repeated:
+        said = said.followed_by(f".repeat({output.shape[axis]}, axis={axis})")
+    return said if repeated or source.dtype != output.dtype else said.followed_by(".copy()")
 
 
 def filled(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], said: Expression) -> Expression:

@@ -138,7 +138,7 @@ def _rows_in_another_shape(base: View, view: View) -> Iterator[str]:
 
 
 def _refined(base: View, view: View) -> Iterator[str]:
-    """The dimensions of `base` are split; some of them get an index, the others another order."""
+    """The dimensions of `base` are split; some of them get an index or a slice, and the rest another order."""
     if not is_whole(base) or not view.shape or base.dtype != view.dtype:
         return
     order = sorted(range(len(view.shape)), key=lambda axis: (-view.strides[axis], axis))
@@ -146,23 +146,27 @@ def _refined(base: View, view: View) -> Iterator[str]:
     for axis in order:
         if view.strides[axis] <= 0:
             return
-        reach = view.shape[axis] * view.strides[axis]
-        if stride % reach:
+        size, step = view.shape[axis], view.strides[axis]
+        if stride % step:
             return
-        if stride != reach:
-            sizes.append(stride // reach)
+        if stride % (size * step):  # a part of a dimension
+            size = stride // step
+        elif stride != size * step:
+            sizes.append(stride // (size * step))
             of_view.append(None)
-        sizes.append(view.shape[axis])
+        sizes.append(size)
         of_view.append(axis)
         stride = view.strides[axis]
     if stride != base.dtype.itemsize:
         sizes.append(stride // base.dtype.itemsize)
         of_view.append(None)
     split = View(base.storage, base.offset, tuple(sizes), array_at(base).reshape(sizes).strides, base.dtype)
-    starts = _starts(split, view.offset)
-    if starts is None:
+    if (starts := _starts(split, view.offset)) is None:
         return
-    keys = [":" if axis is not None else str(start) for axis, start in zip(of_view, starts, strict=True)]
+    keys = [
+        str(start) if axis is None else ":" if size == view.shape[axis] else f"{start}:{start + view.shape[axis]}"
+        for axis, start, size in zip(of_view, starts, sizes, strict=True)
+    ]
     while keys and keys[-1] == ":":
         keys.pop()
     index = f"[{', '.join(keys)}]" if keys else ""

@@ -41,6 +41,8 @@ def view_of(array: Array, base: Array) -> View:
         (BASE, lambda x: x[1:].reshape(-1, 12).T, "[1:6].reshape(-1, 12).T"),
         (BASE, lambda x: x.reshape(6, 4, 3, 4)[:, :, 1].swapaxes(1, 2), "[:, :, 4:8].mT"),
         (BASE, lambda x: x.reshape(6, 4, 3, 2, 2).swapaxes(1, 2), ".reshape(-1, 4, 3, 2, 2).swapaxes(1, 2)"),
+        (BASE, lambda x: x.reshape(6, 4, 6, 2)[:, :, :5], ".reshape(-1, 4, 6, 2)[:, :, 0:5]"),
+        (BASE, lambda x: x.reshape(6, 4, 3, 2, 2)[:, :, 1:, 1], ".reshape(-1, 4, 3, 2, 2)[:, :, 1:3, 1]"),
         (BASE, lambda x: x.reshape(6, 4, 3, 4)[::-1], ".reshape(-1, 4, 3, 4)[::-1]"),
         (BASE, lambda x: x.reshape(6, 4, 3, 4)[:, :, ::-1], ".reshape(-1, 4, 3, 4)[:, :, ::-1]"),
         (BASE, lambda x: x.view(np.int32), ".view(np.int32)"),

@@ -64,7 +64,7 @@ CORNER = "corner = np.arange(0, math.prod(input_shape), max(1, math.prod(size)))
 MOVED_CORNER = "corner = corner + first.reshape(counts[axis], *[1] * behind, -1) * math.prod(size[axis + 1:])"
 SAMPLE = "sample = samples[:, :, self.sample_of[axis]].ravel()"
 STEP = "step = sample.dtype.type(last) / sample.dtype.type(max(1, count - 1))"
-WHOLE_NUMBERS = "whole = np.arange(1, last + 1, dtype=sample.dtype)"
+WHOLE_NUMBERS = "whole = np.arange(1, last + 2, dtype=sample.dtype)"
 REACHED = "reached = ((number + sample) * step)[:, :, np.newaxis] >= whole"
 DRAWN = "drawn = reached.sum(axis=-1) - ((sample * step)[:, np.newaxis] >= whole).sum(axis=-1)"
 FIRST = "first: Array = np.where(number == count - 1, last, drawn)"
@@ -227,7 +227,7 @@ IMAGES: dict[tuple[str, str, str], str] = {
             ("_first", STEP, "1, count - 1", ("count - 1, 1",), COMMUTES),
             ("_first", STEP, "count - 1", ("count - (1 + 1e-08)",), SAME_WINDOWS),
             ("_first", WHOLE_NUMBERS, WHOLE_NUMBERS.removeprefix("whole = "), ("previous(self, {})",), OF_SHAPE),
-            ("_first", WHOLE_NUMBERS, "last + 1", ("last", "last * 1.001 + 1", "last * 2 + 1", "last + 1e-08 + 1", "{} * 1.001", "{} * 2", "last + (1 + 1e-08)"), BELOW_THE_LAST),
+            ("_first", WHOLE_NUMBERS, "last + 2", ("last", "last * 1.001 + 2", "last * 2 + 2", "last + 1e-08 + 2", "last + 2 * 1.001", "last + 2 * 2", "last + (2 + 1e-08)"), BELOW_THE_LAST),
             ("_first", REACHED, REACHED.removeprefix("reached = "), ("previous(self, {})",), OTHER_DIMENSION),
             ("_first", REACHED, "whole", ("previous(self, {})",), OF_SHAPE),
             ("_first", REACHED, "number", ("previous(self, {})",), OF_SHAPE),
