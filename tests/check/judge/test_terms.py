@@ -21,6 +21,7 @@ from nn_manual import (
     MultiMarginLoss,
     Sequential,
     SpectralNorm,
+    Tanhshrink,
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array, Domain
@@ -163,6 +164,26 @@ def test_digits_that_are_lost_to_terms_are_no_mistake(name: str, dtype: str) -> 
 def test_beside_them_a_wrong_formula_is_wrong(name: str, dtype: str) -> None:
     for report in reports(name, dtype, right=False):
         assert not report.agrees
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("factor", [1.0, 1e3])
+def test_what_torch_loses_in_float64_is_no_mistake(dtype: str, factor: float) -> None:
+    """torch's gradient of x - tanh(x) is 1 - (1 - tanh(x)**2): 0 where tanh(x)**2 is below float64's eps. A factor shows
+    where it isn't.
+    """
+
+    class OfSquare(Tanhshrink):
+        def backward(self, saved: Any, grad_output: Array) -> Array:
+            grad_input: Array = super().backward(saved, grad_output) * grad_output.dtype.type(factor)
+            return grad_input
+
+    OfSquare.__name__ = "Tanhshrink"
+    model = Sequential(OfSquare(), dtype=dtype)
+    for scale in (1e-9, 1e-6):
+        input = scale * np.random.default_rng(0).uniform(1, 2, (4, 3)).astype(dtype)
+        report = checked_in_part(model, UpstreamLoss(), input, np.ones((4, 3), dtype), with_conduct=False)
+        assert report.agrees == (factor == 1 or scale == 1e-9), str(report)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
