@@ -52,26 +52,26 @@ def within_terms(double: Twin, step: Proof, failed: Sequence[Pair], parts: Seque
     cuts = {part.pair.quantity.name: (part.tensor, part.key) for part in parts}
     truth, ran = _torchs_values(double, step), {calls.label: calls for calls in _that_ran(step)}
 
-    def is_within(pair: Pair, terms: Values, eps: float) -> bool:
+    def is_within(pair: Pair, terms: Values, dtype: np.dtype[Any] | None = None) -> bool:
         tensor, key = cuts.get(pair.quantity.name, (pair.quantity.name, ...))
         if tensor not in terms or pair.ours.dtype.kind != "f":
             return False
         largest = float(terms[tensor][key].max())
         if calls := ran.get(pair.quantity.layer):
             largest = min(largest, max(_largest_given(calls, tensor), _largest(truth[tensor])))
-        return distance(pair.ours, truth[tensor][key]) <= MARGIN * eps * largest
+        return distance(pair.ours, truth[tensor][key]) <= MARGIN * eps_of(dtype or pair.ours.dtype) * largest
 
     # Measuring the terms takes many reruns. No terms, however large, excuse what is beyond the layer's own numbers.
     unlimited = {name: np.full(np.shape(values), np.inf) for name, values in truth.items()}
-    failed = [pair for pair in failed if is_within(pair, unlimited, eps_of(pair.ours.dtype))]
+    failed = [pair for pair in failed if is_within(pair, unlimited)]
     if not failed:
         return frozenset()
     own = _own_terms(step, {pair.quantity.layer for pair in failed}, truth)
-    found = frozenset(pair.quantity.name for pair in failed if is_within(pair, own, eps_of(pair.ours.dtype)))
+    found = frozenset(pair.quantity.name for pair in failed if is_within(pair, own))
     rest = [pair for pair in failed if pair.quantity.name not in found]
     if rest:
         torchs = effects_of(functools.partial(_torchs_values, double, step), truth)
-        found |= {pair.quantity.name for pair in rest if is_within(pair, torchs, eps_of(np.dtype(np.float64)))}
+        found |= {pair.quantity.name for pair in rest if is_within(pair, torchs, np.dtype(np.float64))}
     return found
 
 

@@ -169,8 +169,8 @@ def test_beside_them_a_wrong_formula_is_wrong(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("factor", [1.0, 1e3])
 def test_what_torch_loses_in_float64_is_no_mistake(dtype: str, factor: float) -> None:
-    """torch's gradient of x - tanh(x) is 1 - (1 - tanh(x)**2): 0 where tanh(x)**2 is below float64's eps. A factor shows
-    where it isn't.
+    """torch's gradient of x - tanh(x) is 1 - (1 - tanh(x)**2): 0 where tanh(x)**2 is below float64's eps. A factor
+    shows where it isn't.
     """
 
     class OfSquare(Tanhshrink):
