@@ -40,10 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     An error is one or a few lines on standard error, wrapped for a terminal, never a traceback. Bad usage raises
     SystemExit(2), as argparse does.
     """
-    options = None
+    options, handler = None, FirstSignal()
     with own_streams() as out:
         try:
-            _end_on_signals()
+            _end_on_signals(handler)
             try:
                 options = parse(arguments)
             except SystemExit:  # of --help and --version, too
@@ -54,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BaseException as error:
             if options is None and isinstance(error, SystemExit):
                 raise
+            if handler.signum is not None and not isinstance(error, NNManualError | Interrupted):
+                error = Interrupted(handler.signum)  # what it was within, such as an import, may end with another error
             message, status = _ending(error, out)
             if message and not getattr(error, "is_told", False):  # else another process reports it
                 with going_on_without_a_reader():
@@ -87,9 +89,8 @@ def _ending(error: BaseException, out: TextIO) -> tuple[str, int]:
     return one_line(f"{file}:{line}: {words_of(error)}"), ConfigError.exit_status
 
 
-def _end_on_signals() -> None:
+def _end_on_signals(handler: FirstSignal) -> None:
     """Let the first signal end the command in order, and a second one end it at once."""
-    handler = FirstSignal()
     for signum in SIGNALS:
         if signal.getsignal(signum) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(signum, handler)

@@ -15,7 +15,7 @@ from runs import GROWING, lines, names
 from slow_cases import slow
 
 from nn_manual import cli
-from nn_manual.errors import Interrupted
+from nn_manual.errors import FirstSignal, Interrupted
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 from nn_manual.run_directory.metrics import read_run
 
@@ -131,7 +131,24 @@ class TestSignals:
             raise Interrupted(signal.SIGTERM)
 
         monkeypatch.setattr(cli, "parse", interrupted)
-        monkeypatch.setattr(cli, "_end_on_signals", lambda: None)  # this process has its own
+        monkeypatch.setattr(cli, "_end_on_signals", lambda _: None)  # this process has its own
+        assert cli.main(["train", "small.yaml"]) == 143
+        assert capsys.readouterr().err == "nn-manual: terminated\n"
+
+    def test_within_an_import_that_fails_by_it(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """NumPy's, when it loads, is an ImportError with advice about how it was installed."""
+        handlers: list[FirstSignal] = []
+
+        def failing(_: object) -> None:
+            try:
+                handlers[0](signal.SIGTERM, None)
+            except Interrupted as error:
+                raise ImportError("the C-extensions failed") from error
+
+        monkeypatch.setattr(cli, "parse", failing)
+        monkeypatch.setattr(cli, "_end_on_signals", handlers.append)
         assert cli.main(["train", "small.yaml"]) == 143
         assert capsys.readouterr().err == "nn-manual: terminated\n"
 

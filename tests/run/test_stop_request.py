@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from nn_manual import cli
-from nn_manual.errors import SIGNALS, Interrupted
+from nn_manual.errors import SIGNALS, FirstSignal, Interrupted
 from nn_manual.run.stop_request import stop_request
 
 
@@ -17,7 +17,7 @@ from nn_manual.run.stop_request import stop_request
 def handlers() -> Iterator[None]:
     """The handlers of the command line, for one test."""
     before = {signum: signal.getsignal(signum) for signum in SIGNALS}
-    cli._end_on_signals()
+    cli._end_on_signals(FirstSignal())
     yield
     for signum, handler in before.items():
         signal.signal(signum, handler)
