@@ -152,7 +152,7 @@ class FractionalMaxPool(OfLargest, LayerWithNoise):
         step = sample.dtype.type(last) / sample.dtype.type(max(1, count - 1))
         number = np.arange(count, dtype=sample.dtype)[:, np.newaxis]
         # A floor is how many whole numbers are reached, of those from 1 on; a plan makes no integer of a float, and
-        # takes no array without elements, which these would be up to last.
+        # unroll shows no array without elements, which these may be up to last.
         whole = np.arange(1, last + 2, dtype=sample.dtype)
         reached = ((number + sample) * step)[:, :, np.newaxis] >= whole
         drawn = reached.sum(axis=-1) - ((sample * step)[:, np.newaxis] >= whole).sum(axis=-1)

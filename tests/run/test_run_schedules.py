@@ -22,7 +22,7 @@ def test_without_validation_examples(config_path: Path, tmp_path: Path, capsys: 
     summary = run(config, tmp_path / "run")
     assert "validation_loss" not in summary
     assert all("validation" not in line for line in capsys.readouterr().out.splitlines())
-    with pytest.raises(ConfigError, match="early_stopping watches the validation loss"):
+    with pytest.raises(ConfigError, match=r"^override 'early_stopping.patience=1': early_stopping watches the "):
         load(load_config(config_path, ["data.Spirals.validation_fraction=0", "early_stopping.patience=1"]))
 
 

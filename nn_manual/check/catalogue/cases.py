@@ -147,7 +147,7 @@ def _moved_by(optimizer_class: type[Optimizer]) -> list[Layer]:
 
 
 def _moves(optimizer_class: type[Optimizer], layers: list[Layer]) -> bool:
-    each = ((str(index), layer.parameter_shapes()) for index, layer in enumerate(layers))
+    each = ((index, layer.parameter_shapes()) for index, layer in enumerate(layers))
     shapes = {f"{index}.{name}": shape for index, own in each for name, shape in own.items()}
     return not optimizer_class.misfit(shapes)
 

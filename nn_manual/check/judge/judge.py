@@ -25,7 +25,7 @@ from nn_manual.check.judge.diagnosis import diagnose
 from nn_manual.check.judge.evaluation_claim import EvaluationClaim
 from nn_manual.check.judge.in_float64 import Again
 from nn_manual.check.judge.not_finite import not_finite_tensor, outside_domain
-from nn_manual.check.judge.report import GradientReport, mismatch_of
+from nn_manual.check.judge.report import GradientReport, in_float64_instead, mismatch_of
 from nn_manual.check.judge.small_parts import doubtful_parts
 from nn_manual.check.judge.step_claim import StepClaim
 from nn_manual.check.judge.vacuous import at_kinks
@@ -157,7 +157,7 @@ class Judge:
         elif verdict.wrong[0].quantity.name != report.failures[0].name:
             # The first wrong formula in float64 is another one than the first that failed here. Its error hides within
             # the tolerance of float32, and only enlarges the rounding of what follows.
-            return _in_float64_instead(report, verdict.in_double, verdict.wrong, step.recorded)
+            return _diagnosed_in_float64(report, verdict.in_double, verdict.wrong, step.recorded)
         return replace(report, diagnosis=_diagnosis(report.failures[0], both, step.recorded))
 
     def _parts_judged(self, step: Proof, report: GradientReport) -> GradientReport:
@@ -179,7 +179,7 @@ class Judge:
         except CannotCompare:
             return report
         if found.wrong:
-            return _in_float64_instead(report, found.in_double, found.wrong, step.recorded)
+            return _diagnosed_in_float64(report, found.in_double, found.wrong, step.recorded)
         failed = without(pairs, found.rounding)
         if not failed:
             return report
@@ -226,12 +226,11 @@ class Judge:
         return self._twins
 
 
-def _in_float64_instead(
+def _diagnosed_in_float64(
     report: GradientReport, in_double: Sequence[Pair], wrong: Sequence[Pair], recorded: Recording
 ) -> GradientReport:
     """The report on the step in float64, in which the formulas of these pairs are wrong."""
-    right = {pair.quantity.name for pair in in_double} - {pair.quantity.name for pair in wrong}
-    report = replace(report, comparisons=tuple(compare(*pair) for pair in in_double), rounding=frozenset(right))
+    report = in_float64_instead(report, in_double, wrong)
     return replace(report, diagnosis=_diagnosis(report.failures[0], in_double, recorded))
 
 

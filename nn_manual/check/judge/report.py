@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nn_manual.check.compare.comparison import CannotCompare, Comparison, Pair, compare
 from nn_manual.check.judge.tensor_table import cells_of, in_notebook, in_terminal, worst_place
@@ -126,6 +126,12 @@ class GradientReport:
 def report_of(pairs: Iterable[Pair], rounding: frozenset[str] = frozenset(), diagnosis: str = "") -> GradientReport:
     """The report on these pairs alone."""
     return GradientReport(tuple(compare(*pair) for pair in pairs), rounding=rounding, diagnosis=diagnosis)
+
+
+def in_float64_instead(report: GradientReport, in_double: Sequence[Pair], wrong: Sequence[Pair]) -> GradientReport:
+    """The report on the pairs of float64, in which the formulas of those that are `wrong` are wrong."""
+    right = {pair.quantity.name for pair in in_double} - {pair.quantity.name for pair in wrong}
+    return replace(report, comparisons=tuple(compare(*pair) for pair in in_double), rounding=frozenset(right))
 
 
 def mismatch_of(report: GradientReport) -> GradientMismatch:

@@ -26,7 +26,7 @@ from nn_manual.check.compare.worst import (
 )
 from nn_manual.check.judge.claim import without
 from nn_manual.check.judge.not_finite import check_finite
-from nn_manual.check.judge.report import mismatch_for, mismatch_of, report_of
+from nn_manual.check.judge.report import in_float64_instead, mismatch_for, mismatch_of, report_of
 from nn_manual.check.judge.verdict import explained, judged
 from nn_manual.check.twin.optimizers import OptimizerTwin, State, UpdateInputs, state_of, stepped, tensors_of
 from nn_manual.check.twin.schedules import schedule_twin
@@ -228,11 +228,9 @@ class UpdateChecker:
         if not found.wrong and not without(failed, found.rounding):
             return found.rounding
         report = report_of(claim.pairs, found.excused(failed))
-        wrong = [pair.quantity.name for pair in found.wrong]
-        if wrong and wrong[:1] != [comparison.name for comparison in report.failures[:1]]:
+        if found.wrong and [found.wrong[0].quantity.name] != [comparison.name for comparison in report.failures[:1]]:
             # The error of the first wrong formula hides within the tolerance of float32.
-            right = (pair.quantity.name for pair in found.in_double)
-            report = report_of(found.in_double, frozenset(right) - frozenset(wrong))
+            report = in_float64_instead(report, found.in_double, found.wrong)
         raise mismatch_of(report)
 
 

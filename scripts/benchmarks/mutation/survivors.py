@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from benchmarks.mutation.survivors_of_activations import ACTIVATIONS, COMMUTES, SAME_SIGN
-from benchmarks.mutation.survivors_of_images import IMAGES
+from benchmarks.mutation.survivors_of_images import IMAGES, OF_SHAPE
 from benchmarks.mutation.survivors_of_losses import LOSSES
 from benchmarks.mutation.survivors_of_normalizations import NORMALIZATIONS
 from benchmarks.mutation.survivors_of_optimizers import OPTIMIZERS, ORDER, ZERO
@@ -19,7 +19,6 @@ NO_NOISE = "no layer of these nets draws; one that does raises an AttributeError
 NO_LENGTHS = "no layer of these nets heeds lengths; one that does raises without them: tests/trainer/test_lengths.py"
 BEGINS_LATER = "the call only lets the sum over processes begin early: what hasn't begun then begins at the call with -1"
 SHAPE = "the branch of a net that fits keeps the shape, and then output_shape raises nothing"
-OF_SHAPE = "its values are the same each time: they depend only on the shape of the input"
 ANY_CLASS = (
     "the order of the classes stays, but for ties by rounding, and whichever of the "
     "tied ones is subtracted, the logsumexp is the same"
@@ -45,7 +44,6 @@ EMPTY = (
 
 OFFSET = "offset(scores.shape[-1], scores.dtype, self.is_causal, self.window, num_slopes)"
 QUOTIENT = "the exponentials and their sum are scaled by the same factor, which cancels in their quotient"
-BOTH_SIGNS = "both matrices change their sign, so their product with the image doesn't change"
 RAVELED = "all but one of its dimensions are 1: its numbers have the same order, whatever the order of the dimensions"
 FLOORED = "the quotient is rounded down: for fewer than 1,000 numbers, a thousandth more changes nothing, nor does 1e-8"
 SHIFTED = "(x + e) - mean(x + e) = x - mean(x): the centered numbers are the same for any number e"
@@ -60,7 +58,6 @@ THREE_SIGNS = (
     "so that one's product with key or query doesn't"
 )
 
-SMOOTHED = "q, total = (np.full_like(row_weight, smoothed, shape=(len(starts), classes)), row_weight.sum())"
 GELU_OUTPUT = "return (np.multiply(input, probability, out=probability), derivative)"
 GELU_SLOPE = "slope = np.multiply(square, math.sqrt(8 / math.pi) * 3 * 0.044715, out=square)"
 INSTANCE_ROWS = "return (normalized, std, mean, variance)"

@@ -16,7 +16,7 @@ READ_ONCE = "the sizes are read once, whether they are a tuple or a generator"
 
 FIRST_INSIDE = "np.full_like(first, self.windows.first_inside(num_windows), np.min_scalar_type(len(others)))"
 
-OF_SHAPE = "the matrices depend on the shape of the input alone"
+OF_SHAPE = "it depends on the shape of the input alone"
 
 SAME_AXIS = "of three axes the middle one stays: it is that of the channels, and all others are gone through alike"
 

@@ -27,7 +27,6 @@ NOTHING_COUNTS = (
 )
 CLASSES = "it counts the rows or the classes: the same numbers each time, and `previous` keeps nothing of another shape"
 ROW_BY_ROW = "given has the weight of each row once, and zeros: its sum is that of the weights"
-GIVEN = "given = row_weight[:, np.newaxis] * (np.arange(num_classes) == label[:, np.newaxis])"
 SHARE = "return in_shape(-given / (total + (total == 0)), shape)"
 SMOOTH = "return (clipped * (distance - clipped / 2) / self.beta, difference)"
 HUBER = "return (clipped * (distance - clipped / 2), difference)"
